@@ -42,7 +42,7 @@ enum {
   GPUNN_INTERNAL = 6
 };
 
-/* Why a call failed, for the user. The callee fills it only where it returns something other than GPUNN_OK. */
+/* Why a call failed, for the user. The callee fills it only if it returns something other than GPUNN_OK. */
 typedef struct gpunn_error {
   uint32_t struct_size;
   gpunn_status status;
@@ -52,10 +52,10 @@ typedef struct gpunn_error {
 /* Values of gpunn_tensor.dtype. */
 enum { GPUNN_F32 = 0, GPUNN_BF16 = 1, GPUNN_F16 = 2, GPUNN_F64 = 3, GPUNN_I32 = 4, GPUNN_I64 = 5, GPUNN_U8 = 6 };
 
-/* Dimensions that a tensor has at most. */
+/* The largest number of dimensions of a tensor. */
 enum { GPUNN_MAX_RANK = 8 };
 
-/* A view of device memory. rank 0 is a scalar. Images are NCHW. data is NULL where only the type is asked about. */
+/* A view of device memory. rank 0 is a scalar. Images are NCHW. data is NULL if only the type matters. */
 typedef struct gpunn_tensor {
   uint32_t struct_size;
   int32_t dtype;
@@ -87,20 +87,20 @@ typedef struct gpunn_device_options {
   void* log_context;
 } gpunn_device_options;
 
-/* What a device is. Bytes are of its memory. */
+/* Describes a device. Bytes are of its memory. */
 typedef struct gpunn_device_info {
   uint32_t struct_size;
   int32_t compute_units;
   char name[128];
   char driver[64];
-  /* Two devices share memory, and their streams may be wrapped by each other's plugins, exactly if these are equal:
-   * "host", or "cuda:<uuid>". */
+  /* Equal domains, "host" or "cuda:<uuid>", mean that two devices share memory and that their plugins may wrap each
+   * other's streams. */
   char memory_domain[96];
   uint64_t total_bytes;
   uint64_t free_bytes;
   uint64_t alignment; /* of allocations, and of every tensor that reaches a kernel; a power of two */
-  /* Since minor 1: the alignment that kernels need of tensors in memory of others, if that is less than `alignment`; a
-   * power of two. 1: that of an element. 0: as `alignment`. */
+  /* Since minor 1: the alignment that kernels need of tensors in the caller's own memory, if it is less than
+   * `alignment`; a power of two. 1: that of an element. 0: as `alignment`. */
   uint64_t tensor_alignment;
 } gpunn_device_info;
 
@@ -132,9 +132,9 @@ typedef struct gpunn_op_desc {
   int32_t precision;
   uint32_t flags;
   const char* kernel; /* since minor 1: the name of the kernel wanted; NULL: the plugin's own choice */
-  /* Since minor 1, and of op_create alone: bit i is set where input i has one address and the same bytes at each
-   * enqueue of the kernel, as a weight of a model that is only called. A kernel may prepare such an input once, at its
-   * first enqueue, in memory of its own. 0: nothing is known. */
+  /* Since minor 1, for op_create only: bit i is set if input i has the same address and bytes at each enqueue of the
+   * kernel, such as a model's weight in inference. A kernel may prepare such an input once, at its first enqueue, in
+   * memory of its own. 0: nothing is known. */
   uint64_t constant_inputs;
 } gpunn_op_desc;
 
@@ -152,8 +152,8 @@ typedef struct gpunn_op_support {
   uint32_t flags;
   uint32_t reserved;
   char reason[256]; /* where not served: why, for the user */
-  /* Since minor 1: the names of the kernels that serve this op at this shape, whichever is wanted, with commas between
-   * them, from the simplest to the most elaborate. Empty: there is one way only, without a name. */
+  /* Since minor 1: the names of all kernels that serve this op at this shape, separated by commas, from the simplest to
+   * the most elaborate. Empty: there is only one way, without a name. */
   char kernels[744];
 } gpunn_op_support;
 
@@ -184,7 +184,7 @@ typedef struct gpunn_plugin {
   int32_t priority; /* `--backend auto` takes the working plugin with the largest */
   int32_t reserved;
 
-  /* First contact with a driver. GPUNN_NO_DEVICE, with the reason, where there is nothing to run on. */
+  /* The first contact with a driver. Returns GPUNN_NO_DEVICE, with the reason, if there is no device to run on. */
   gpunn_status (*probe)(int32_t* device_count, gpunn_error* error);
 
   gpunn_status (*device_open)(const gpunn_device_options* options, gpunn_device** device, gpunn_error* error);
@@ -214,11 +214,11 @@ typedef struct gpunn_plugin {
   gpunn_status (*event_elapsed)(gpunn_event* start, gpunn_event* stop, float* milliseconds, gpunn_error* error);
   void (*event_destroy)(gpunn_event* event);
 
-  /* Whether an op is served at these shapes and types. Cheap, free of side effects, and the same answer to the same
-   * question as long as the device is open: the host asks more than once. */
+  /* Says whether an op is served at these shapes and types. Cheap, free of side effects, and the same answer to the
+   * same question as long as the device is open: the host asks more than once. */
   gpunn_status (*op_query)(gpunn_device* device, const gpunn_op_desc* desc, gpunn_op_support* support,
                            gpunn_error* error);
-  /* Plans, and may autotune on scratch memory of its own. desc is valid during the call only. */
+  /* Plans a kernel; may autotune on scratch memory of its own. desc is valid during the call only. */
   gpunn_status (*op_create)(gpunn_device* device, const gpunn_op_desc* desc, gpunn_kernel** kernel, gpunn_error* error);
   /* Puts the op on the stream and returns; never synchronises, allocates or reads device memory on the host. Tensors
    * have the types and strides of op_create. */
@@ -228,14 +228,14 @@ typedef struct gpunn_plugin {
   /* Called once, after every device is closed and before main returns. The library is never unloaded. */
   void (*shutdown)(void);
 
-  /* Optional from here on: NULL, or beyond struct_size, where the plugin has no such thing. */
+  /* Optional from here on: NULL, or beyond struct_size, if the plugin lacks the function. */
 
   gpunn_status (*capture_begin)(gpunn_stream* stream, gpunn_error* error);
   gpunn_status (*capture_end)(gpunn_stream* stream, gpunn_graph** graph, gpunn_error* error);
   gpunn_status (*graph_launch)(gpunn_graph* graph, gpunn_stream* stream, gpunn_error* error);
   void (*graph_free)(gpunn_graph* graph);
 
-  /* A table of a name and layout agreed on elsewhere, or NULL. */
+  /* A table with a name and layout defined elsewhere, or NULL. */
   const void* (*extension)(const char* name);
 } gpunn_plugin;
 
@@ -255,14 +255,14 @@ typedef struct gpunn_plugin {
  * ops run one after another. */
 #define GPUNN_EXTENSION_CONCURRENT_STREAMS "gpunn.concurrent_streams"
 
-/* alternatives: a const char*, the names of plugins with commas between them. Where one of them is there, shares this
- * plugin's memory and serves an op that this plugin serves too, the host times both kernels and runs the faster one.
- * Such a plugin also joins the chain, below this plugin and above its base, for ops that this plugin does not serve. A
- * plugin that wants its own kernels run says nothing. */
+/* alternatives: a const char*, names of plugins separated by commas. If one of them is present, shares this plugin's
+ * memory and serves an op that this plugin serves too, the host times both kernels and runs the faster one. Such a
+ * plugin also joins the chain, below this plugin and above its base, for ops that this plugin does not serve. Return
+ * NULL if only the plugin's own kernels should run. */
 #define GPUNN_EXTENSION_ALTERNATIVES "gpunn.alternatives"
 
-/* The one exported symbol. Pure: touches no driver, starts no thread. Returns NULL where the plugin can't serve a host
- * of this version. */
+/* The one exported symbol. Pure: touches no driver, starts no thread. Returns NULL if the plugin can't serve a host of
+ * this version. */
 typedef const gpunn_plugin* (*gpunn_plugin_query_v1_fn)(uint16_t host_major, uint16_t host_minor);
 GPUNN_EXPORT const gpunn_plugin* gpunn_plugin_query_v1(uint16_t host_major, uint16_t host_minor);
 

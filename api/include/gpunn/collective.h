@@ -24,7 +24,7 @@ extern "C" {
 /* The plugin's own object: a group of ranks. */
 typedef struct gpunn_communicator gpunn_communicator;
 
-/* Puts what each rank calls it with into `all`, `bytes` of each, in the order of the ranks. Waits for all of them. */
+/* Collects `bytes` bytes from each rank into `all`, in the order of the ranks. Waits for all ranks. */
 typedef gpunn_status (*gpunn_exchange_fn)(void* context, const void* mine, uint64_t bytes, void* all);
 
 /* The group that a rank joins. */
@@ -76,13 +76,13 @@ typedef struct gpunn_collective_extension {
   /* Called by all ranks at the same time. */
   gpunn_status (*create)(gpunn_device* device, const gpunn_communicator_options* options, gpunn_communicator** out,
                          gpunn_error* error);
-  /* Cheap, and the same answer on all ranks. */
+  /* Cheap, and gives the same answer on all ranks. */
   gpunn_status (*query)(gpunn_communicator* communicator, const gpunn_collective_desc* desc,
                         gpunn_collective_support* support, gpunn_error* error);
-  /* What query serves. Device memory of this rank; it stays valid until the work is done. */
+  /* Enqueues what query serves. The device memory of this rank stays valid until the work is done. */
   gpunn_status (*enqueue)(gpunn_communicator* communicator, gpunn_stream* stream, const gpunn_collective_desc* desc,
                           const void* in, void* out, gpunn_error* error);
-  /* Another rank is lost: what waits for it ends, with an error, and nothing more is enqueued. */
+  /* Another rank is lost: work that waits for it ends with an error, and nothing more is enqueued. */
   void (*abort)(gpunn_communicator* communicator);
   void (*destroy)(gpunn_communicator* communicator);
 } gpunn_collective_extension;

@@ -1,4 +1,4 @@
-// C++ comfort over collective.h: a backend whose device moves data between ranks.
+// C++ wrappers over collective.h: a backend whose device moves data between ranks.
 //
 //   class MyDevice : public Device {
 //     std::unique_ptr<Communicator> create_communicator(const CommunicatorOptions& options);

@@ -1,5 +1,5 @@
-// bf16 and f16 as numbers of C++, for the host and for plugins that compute on it. Every such number is an f32; an f32
-// is rounded to the nearest of them, ties to even, and beyond the largest to an infinity.
+// bf16 and f16 as C++ numbers, for the host and for plugins that compute on it. Each converts to f32 exactly. An f32 is
+// rounded to the nearest one, ties to even; beyond the largest it becomes an infinity.
 #pragma once
 
 #include <bit>

@@ -1,5 +1,5 @@
-// An op as a kernel sees it, and what a plugin makes of it: kernels, streams, events, devices. What kernels' own files
-// include; the file that exports the backend includes plugin.hpp, which has the rest.
+// An op as a kernel sees it, and the classes that a plugin implements: kernels, streams, events, devices. Files with
+// kernels include this; the file that exports the backend includes plugin.hpp, which has the rest.
 #pragma once
 
 #include <gpunn/abi.h>
@@ -19,7 +19,7 @@
 
 namespace gpunn::plugin {
 
-// A query may throw this instead of returning Support::no: it says why the op is not served.
+// A query may throw this instead of returning Support::no, to say why the op is not served.
 class Refusal : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -35,7 +35,7 @@ class Failure : public std::runtime_error {
   gpunn_status status_;
 };
 
-// The members of `from` that both sides know, the rest zero.
+// The members of `from` that both sides know; the rest are zero.
 template <class T>
 T read_struct(const void* from) {
   T value{};
@@ -48,14 +48,14 @@ T read_struct(const void* from) {
   return value;
 }
 
-// Writes the members of `value` that the owner of `to` knows; `to->struct_size` stays.
+// Writes the members of `value` that the owner of `to` knows. Leaves `to->struct_size` alone.
 template <class T>
 void write_struct(T value, T* to) {
   value.struct_size = to->struct_size;
   std::memcpy(to, &value, std::min<std::size_t>(to->struct_size, sizeof(T)));
 }
 
-// Copies `text` to a field of `capacity` bytes, cut off where it is longer, and ends it with NUL.
+// Copies `text` to a field of `capacity` bytes, cuts it if it is longer, and ends it with NUL.
 inline void copy_text(char* to, std::size_t capacity, const std::string& text) {
   const std::size_t length = std::min(text.size(), capacity - 1);
   std::memcpy(to, text.data(), length);
@@ -102,7 +102,7 @@ class OpDesc {
   const gpunn_tensor& output(std::size_t i) const { return *desc_.outputs[i]; }
   int32_t precision() const { return desc_.precision; }
   bool require_deterministic() const { return (desc_.flags & GPUNN_OP_REQUIRE_DETERMINISTIC) != 0; }
-  // The name of the kernel wanted; empty: whichever is best.
+  // name of the kernel wanted; empty: the plugin's own choice
   std::string_view kernel() const { return desc_.kernel != nullptr ? desc_.kernel : std::string_view(); }
   // Whether input i has one address and the same bytes at each enqueue.
   bool is_constant(std::size_t i) const {
@@ -219,7 +219,7 @@ inline bool has_half(const OpDesc& desc) {
                     [](const gpunn_tensor& tensor) { return tensor.dtype == GPUNN_BF16 || tensor.dtype == GPUNN_F16; });
 }
 
-// Whether the images of the op are channels-last and could not be taken for packed ones.
+// Whether the images of the op are channels-last and differ from packed ones.
 inline bool has_channels_last(const OpDesc& desc) {
   return any_tensor(desc, [](const gpunn_tensor& tensor) { return is_channels_last(tensor) && !is_packed(tensor); });
 }
@@ -234,7 +234,7 @@ struct KernelFactory {
   bool half = false;
   // Takes channels-last images too. Kernels of elementwise ops and of strided ones need not say so.
   bool channels_last = false;
-  // Never the plugin's own choice, whatever its score: a kernel to learn from, or to compare with.
+  // Never the plugin's own choice, whatever its score: a kernel to learn from or to compare with.
   bool only_by_name = false;
 };
 
@@ -263,15 +263,15 @@ class Device {
   virtual std::unique_ptr<Stream> wrap_stream(void* native) = 0;
   virtual std::unique_ptr<Event> create_event() = 0;
 
-  // Several factories may serve one op; the largest score is taken, the first of equals.
+  // Several factories may serve one op. The largest score wins; of equal scores, the first.
   void add(int32_t op, KernelFactory factory) { factories_.emplace(op, std::move(factory)); }
 
   struct Choice {
     const KernelFactory* factory = nullptr;
     Support support = {};
   };
-  // Of the factories with the wanted name where there is one, else of all that may be taken without. None is asked
-  // about tensors and attributes that are not what the op's row in op_list.inc declares. Defined in plugin.hpp.
+  // Asks the factories with the wanted name, or all that may be the plugin's own choice. None is asked about tensors or
+  // attributes that contradict the op's row in op_list.inc. Defined in plugin.hpp.
   inline Choice choose(const OpDesc& desc) const;
 
   // The names of the kernels that serve the op at this shape, as gpunn_op_support has them: in the order in which they
@@ -279,10 +279,10 @@ class Device {
   inline std::string kernels(const OpDesc& desc) const;
 
  private:
-  // The answer of a factory. A kernel that may not be used counts as one that does not serve.
+  // The answer of a factory. A kernel that may not be used counts as unsupported.
   // Defined in plugin.hpp.
   inline static Support answer(const KernelFactory& factory, const OpDesc& desc);
-  // Where no factory is asked.
+  // The answer if no factory is asked.
   Support none(const OpDesc& desc) const {
     const std::string wanted(desc.kernel());
     if (!wanted.empty()) return Support::no("this backend has no kernel '" + wanted + "' for this op");

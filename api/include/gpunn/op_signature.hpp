@@ -61,7 +61,7 @@ constexpr const Dtype* find_dtype(int32_t id) {
 constexpr bool is_floating(int32_t id) { return id == GPUNN_F32 || id == GPUNN_BF16 || id == GPUNN_F16; }
 constexpr bool is_half(int32_t id) { return id == GPUNN_BF16 || id == GPUNN_F16; }
 
-// Bytes of an element; 0 for a number that is no dtype.
+// Bytes of an element; 0 for an unknown dtype.
 constexpr std::size_t dtype_bytes(int32_t id) {
   const Dtype* found = find_dtype(id);
   return found != nullptr ? found->bytes : 0;
@@ -107,7 +107,7 @@ struct Signature {
   std::size_t least_inputs = 0;
   std::size_t most_inputs = 0;
 
-  // The last may be repeated.
+  // The last input may be repeated.
   const Pattern& input(std::size_t i) const { return inputs[std::min(i, inputs.size() - 1)]; }
 };
 
@@ -217,10 +217,10 @@ inline const std::map<int32_t, Op>& all() {
   return ops;
 }
 
-// What the names of a signature stand for in some tensors.
+// The sizes that the names of a signature stand for in some tensors.
 class Sizes {
  public:
-  // Throws Misfit where a tensor does not fit its pattern and the sizes so far.
+  // Throws Misfit if a tensor does not fit its pattern and the sizes so far.
   void match(const Pattern& pattern, const Tensor& tensor) {
     if (pattern.floating && floating_ == kUnknown) floating_ = tensor.dtype;
     const bool right_dtype =
@@ -279,7 +279,7 @@ class Sizes {
     return true;
   }
 
-  // "f32[N, C] = [8, 3]", or as far as that is known: "f32[N, C, ...] with N = 8".
+  // "f32[N, C] = [8, 3]", or with the sizes known so far: "f32[N, C, ...] with N = 8".
   std::string expected(const Pattern& pattern) const {
     std::string text, known;
     const bool one_dtype = pattern.floating && is_floating(floating_);

@@ -52,7 +52,7 @@ inline std::size_t summed_bytes(int32_t dtype) {
 }
 
 // to = parts[0] + parts[1] + ... of `count` elements; parts[i] may be `to` itself. bf16 and f16 are added in f32 and
-// rounded once. Nothing for another dtype.
+// rounded once. Does nothing for another dtype.
 inline void sum_in_order(int32_t dtype, std::span<const std::byte* const> parts, std::size_t count, std::byte* to) {
   switch (dtype) {
     case GPUNN_F32:

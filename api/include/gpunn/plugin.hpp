@@ -1,4 +1,4 @@
-// C++ comfort over abi.h for plugin authors; header-only, needs C++20 and nothing else.
+// C++ wrappers over abi.h for plugin authors; header-only, needs C++20 and nothing else.
 //
 // A plugin derives Backend and Device (HostDevice, if it computes on the host), registers its kernels in the device's
 // constructor and exports one line:
@@ -18,7 +18,7 @@
 
 namespace gpunn::plugin {
 
-// Why tensors or attributes are not what the op's row in op_list.inc declares; empty where they are.
+// Why tensors or attributes contradict the op's row in op_list.inc; empty if they fit.
 inline std::string misfit_of(const OpDesc& desc) {
   try {
     ops::require_declared(desc);
@@ -28,7 +28,7 @@ inline std::string misfit_of(const OpDesc& desc) {
   }
 }
 
-// Whether the order in which images lie is all the same to the op.
+// Whether the op gives the same result for any memory order of its images.
 inline bool is_order_free(int32_t op) {
   const auto found = ops::all().find(op);
   return found != ops::all().end() && (found->second.signature.elementwise || found->second.signature.strided);

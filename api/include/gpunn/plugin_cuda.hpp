@@ -18,7 +18,7 @@
 
 namespace gpunn::plugin {
 
-// The status that tells the host what it can do about `code`: GPUNN_DEVICE_LOST where the context is spoilt and every
+// The status that tells the host how to react to `code`. GPUNN_DEVICE_LOST: the context is unusable, so that every
 // later call would fail as well.
 inline gpunn_status cuda_status(cudaError_t code) noexcept {
   switch (code) {
@@ -65,14 +65,14 @@ inline gpunn_status cuda_status(cudaError_t code) noexcept {
   }
 }
 
-// Throws Failure with the status of `code`. `what` says what was done, as "launching the product".
+// Throws Failure with the status of `code`. `what` names the action, as "launching the product".
 [[noreturn]] inline void throw_cuda(cudaError_t code, const char* what) {
-  cudaGetLastError();  // an error that is told must not be told again by the next launch
+  cudaGetLastError();  // clear the error, so that the next launch does not report it again
   throw Failure(cuda_status(code),
                 std::string(what) + ": " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")");
 }
 
-// Throws Failure where `code` is not success. `what` says what was done, as "launching the product".
+// Throws Failure unless `code` is success. `what` names the action, as "launching the product".
 inline void check_cuda(cudaError_t code, const char* what) {
   if (code != cudaSuccess) throw_cuda(code, what);
 }
@@ -92,7 +92,7 @@ class CudaStream final : public Stream {
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
 
-  // Makes its device the calling thread's: a launch takes only streams of that.
+  // Makes its device the calling thread's current one: a launch accepts only that device's streams.
   cudaStream_t handle() const {
     select();
     return stream_;
@@ -106,7 +106,7 @@ class CudaStream final : public Stream {
   void fill(void* destination, uint8_t value, uint64_t bytes) override {
     if (bytes != 0) check_cuda(cudaMemsetAsync(destination, value, bytes, handle()), "filling memory");
   }
-  // Captures this thread alone: other threads may allocate in the meantime without spoiling it.
+  // Captures this thread only, so that other threads may allocate in the meantime.
   void begin_capture() override {
     check_cuda(cudaStreamBeginCapture(handle(), cudaStreamCaptureModeThreadLocal), "beginning to capture");
   }
@@ -262,7 +262,7 @@ class CudaDevice : public Device {
   static std::string version_text(int version) {
     return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
   }
-  // "580.159.04", the version of the kernel's driver; "?" where the system does not tell.
+  // "580.159.04", the version of the kernel's driver; "?" if the system does not tell.
   static std::string driver_version() {
     std::ifstream in("/sys/module/nvidia/version");
     std::string version;
@@ -290,9 +290,9 @@ class CudaDevice : public Device {
   void* log_context_;
 };
 
-// How many GPUs there are. Throws Failure(GPUNN_NO_DEVICE) saying why there is none: no driver, one that is too old for
-// the toolkit that this was built with, none visible, or none for which the plugin holds machine code or PTX.
-// `kernel` is any __global__ function of the plugin, `architectures` what it was compiled for, to be told to the user.
+// The number of GPUs. Throws Failure(GPUNN_NO_DEVICE) with the reason if there is none: no driver, one that is too old
+// for the toolkit of this build, no visible GPU, or none for which the plugin contains machine code or PTX. `kernel` is
+// any __global__ function of the plugin; `architectures` says what it was compiled for, for the message.
 inline int probe_cuda(const void* kernel, const char* architectures) {
   const auto no_device = [](const std::string& why) { throw Failure(GPUNN_NO_DEVICE, why); };
   int driver = 0;

@@ -45,8 +45,8 @@ inline Device& device(gpunn_device* handle) { return *reinterpret_cast<Device*>(
 inline Stream& stream(gpunn_stream* handle) { return *reinterpret_cast<Stream*>(handle); }
 inline Event& event(gpunn_event* handle) { return *reinterpret_cast<Event*>(handle); }
 
-// Hidden, so that the statics of two plugins stay two where both call their backend B: the loader makes visible ones of
-// one name one per process (STB_GNU_UNIQUE), RTLD_LOCAL or not.
+// Hidden, so that two plugins that both call their backend class B keep separate statics: the loader merges visible
+// ones of one name in a process (STB_GNU_UNIQUE), RTLD_LOCAL or not.
 template <class B>
 struct __attribute__((visibility("hidden"))) Table {
   static B& backend() {
@@ -181,7 +181,7 @@ struct __attribute__((visibility("hidden"))) Table {
 
 }  // namespace detail
 
-// The table of backend class B; NULL where the host speaks another major version, or B's constructor throws.
+// The table of backend class B; NULL if the host has another major version, or B's constructor throws.
 template <class B>
 [[gnu::visibility("hidden")]] const gpunn_plugin* export_backend(uint16_t host_major,
                                                                  uint16_t /*host_minor*/) noexcept {

@@ -31,7 +31,7 @@ extern "C" {
 /* The extension's name, as gpunn_plugin.extension takes it. */
 #define GPUNN_EXTENSION_SUBGRAPH "gpunn.subgraph.v1"
 
-/* The plugin's own object: ops that it runs as one. */
+/* The plugin's own object: ops that it runs as one kernel or a few. */
 typedef struct gpunn_subgraph gpunn_subgraph;
 
 /* Values of gpunn_program_value.storage. All but the arena outlive the step program. */
@@ -97,8 +97,8 @@ typedef struct gpunn_subgraph_support {
   uint64_t workspace_bytes;
   uint32_t flags; /* GPUNN_OP_DETERMINISTIC, GPUNN_OP_CAPTURABLE */
   uint32_t reserved;
-  /* Room for `limit` numbers, of the host, which begins with first, first + 1, ...: the plugin leaves in the first
-   * n_ops of them which ops it fuses, in rising order. ops[0] stays `first`. */
+  /* In: memory of the host for `limit` numbers, filled with first, first + 1, ... Out: the plugin writes the ops that
+   * it fuses into the first n_ops of them, in rising order. ops[0] stays `first`. */
   uint32_t* ops;
   char name[64]; /* what the subgraph is, for the user: "fused training step" */
   /* Why there is no subgraph, for the user. Empty if no pattern of the plugin begins with this op. */

@@ -1,4 +1,4 @@
-// C++ comfort over subgraph.h: a backend whose device fuses subgraphs.
+// C++ wrappers over subgraph.h: a backend whose device fuses subgraphs.
 //
 //   class MyDevice : public Device {
 //     SubgraphSupport query_subgraph(const ProgramDesc& desc, std::size_t first, std::size_t limit);
@@ -41,7 +41,7 @@ class ProgramDesc {
   int32_t precision() const { return desc_.precision; }
   bool require_deterministic() const { return (desc_.flags & GPUNN_OP_REQUIRE_DETERMINISTIC) != 0; }
 
-  // Whether an op of a subgraph that begins with op `first` finds something in the value.
+  // Whether a value has content before a subgraph that begins with op `first`.
   bool comes_in(int32_t id, std::size_t first) const { return value(id).first_write < static_cast<int64_t>(first); }
   // Whether the value is needed after a subgraph that ends before op `end`.
   bool needed_after(int32_t id, std::size_t end) const { return value(id).last_read >= static_cast<int64_t>(end); }
@@ -74,17 +74,17 @@ class ProgramDesc {
   const gpunn_program_desc& desc_;
 };
 
-// How the ops of a subgraph come to stand together.
+// The order of ops that makes the ops of a subgraph neighbours.
 struct Gathered {
   std::vector<std::size_t> before;  // ops between them that depend on none of them, in their order
   std::vector<std::size_t> behind;  // the other ops between them
-  // Where the subgraph is impossible: an op that depends on it and on which it depends.
+  // If the subgraph is impossible: an op that depends on it and on which it depends.
   std::size_t between = kNowhere;
 
   static constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 };
 
-// `ops` rise.
+// `ops` are in rising order.
 inline Gathered gather_ops(const ProgramDesc& desc, std::span<const uint32_t> ops) {
   Gathered result;
   if (ops.empty() || ops.back() - ops.front() + 1 == ops.size()) return result;

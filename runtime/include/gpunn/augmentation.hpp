@@ -8,9 +8,9 @@
 
 namespace gpunn {
 
-// The training samples as the first steps of a training get them: augmented, batch after batch, at least `rows` of them
-// and at most an epoch's, in the units of the data set. A sample that mixup makes of two has the label of the first.
-// The other parts are empty. The experiment's backend computes them.
+// Returns training samples as the first steps of a training see them: augmented, in the order of the batches, in the
+// units of the data set. There are at least `rows` of them, and at most an epoch's. A sample that mixup makes of two
+// has the label of the first. The other parts of the result are empty. The experiment's backend computes the samples.
 GPUNN_API Dataset augmented_samples(const Experiment& experiment, int64_t rows);
 
 }  // namespace gpunn

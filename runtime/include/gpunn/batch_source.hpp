@@ -16,15 +16,15 @@ class GPUNN_API BatchSource {
   BatchSource& operator=(const BatchSource&) = delete;
   virtual ~BatchSource() = default;
 
-  // Writes the batch of a training step, counted from 0 over all epochs that the network has learnt, to the front of
-  // the two arrays, which have room for data.batch_size rows: samples of Split::samples' type, and labels i32[rows] or
-  // targets f32[rows, outputs]. Returns the number of rows, at least 1. It is called for each step once, in their
-  // order, some steps ahead and on a thread of the training's own. An exception ends the training.
+  // Writes the batch of a training step to the front of the two arrays and returns its number of rows, at least 1.
+  // `step` counts from 0 over all epochs that the network has learnt. The arrays have room for data.batch_size rows:
+  // samples of Split::samples' type, and labels i32[rows] or targets f32[rows, outputs]. A thread of the training calls
+  // this once for each step, in order, some steps ahead. An exception ends the training.
   virtual int64_t read(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) = 0;
 
-  // Whether every batch is full and quickly read. Then many are read ahead.
+  // Whether every batch is full and fast to read. If so, the training reads many batches ahead.
   virtual bool always_full() const { return false; }
-  // Identifies the source, so that a resumed training notices another one. 0: nothing is known beforehand.
+  // Identifies the source, so that a resumed training notices another one. 0: unknown.
   virtual uint32_t digest() const { return 0; }
 };
 

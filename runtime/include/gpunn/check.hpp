@@ -21,41 +21,41 @@ GPUNN_API std::string_view name_of(Verdict verdict);
 struct CheckCase {
   std::string backend;
   std::string suite;    // "ops", "grad", ...
-  std::string op;       // "CONV2D", or what else is looked at
+  std::string op;       // "CONV2D", or another subject of the suite
   std::string name;     // shapes and attributes
-  std::string kernel;   // the named one that ran; empty: the plugin's own choice
-  std::string plugin;   // of the chain, the one that served the op; empty: none did, or the case is about no op
-  std::string refusal;  // why those above that plugin did not serve it: "mine: the rows are too long"; empty: none is
-  std::string dtype;    // "bf16" or "f16" where a tensor of the op is; else of its first input or output: "f32"
+  std::string kernel;   // its name; empty: the plugin's own choice
+  std::string plugin;   // the plugin of the chain that served the op; empty: none, or the case has no op
+  std::string refusal;  // why the plugins above it refused: "mine: the rows are too long"; empty: none is above
+  std::string dtype;    // "bf16" or "f16" if a tensor of the op has it; else of the first input or output: "f32"
   Verdict verdict = Verdict::passed;
-  bool extra = false;                             // of tensors that a plugin need not take: told only where it does
-  bool optional = false;                          // to lack it is no failure, even where all is required
-  std::string detail;                             // of a failure: where, expected, found, tolerance
-  double error = 0;                               // the largest, in units of the tolerance
-  double seconds = 0, gflops = 0, gigabytes = 0;  // of the suite "perf": of one run, and per second
+  bool extra = false;                             // about optional tensors; reported only if the plugin supports them
+  bool optional = false;                          // unsupported is no failure, even if everything is required
+  std::string detail;                             // where, expected, found, tolerance; empty: no failure
+  double error = 0;                               // largest error in units of the tolerance
+  double seconds = 0, gflops = 0, gigabytes = 0;  // suite "perf": of one run, and per second
 };
 
 // Which backend is checked, with which cases, and how strictly.
 struct CheckOptions {
   std::string backend;  // a name, or the path of a plugin file
   std::vector<std::filesystem::path> plugins;
-  std::vector<std::string> suites;  // empty: all but "perf"
+  std::vector<std::string> suites;  // empty: all except "perf"
   std::vector<std::string> ops;     // empty: all
-  // A case runs if its op and name, "CONV2D f32[5, 1, 28, 28] ...", contain a text of `cases` (empty: all cases do) and
-  // no text of `without`.
+  // Selects cases by text: the op and the name of a case, "CONV2D f32[5, 1, 28, 28] ...", must contain one of `cases`
+  // (empty: all cases do) and none of `without`.
   std::vector<std::string> cases, without;
-  // Only the cases that run with a kernel of one of these names. Empty: all, and again with each kernel to which the
-  // backend gives a name.
+  // Run only cases that have a kernel of one of these names. Empty: run each case with the backend's own choice and
+  // again with each named kernel.
   std::vector<std::string> kernels;
-  std::string profile;  // what it names must run: unsupported and no device are failures; empty: nothing must
+  std::string profile;  // a profile that must run: unsupported and no device are failures; empty: nothing must
   Precision precision = Precision::fp32;
   std::string reference = "cpu";  // the backend that the suite "train" compares with
   uint64_t seed = 1;
   int threads = 0;
-  bool strict = false;      // the plugin by itself: what its base runs is skipped, or fails where it is required
+  bool strict = false;      // check the plugin alone: skip what its base runs, or fail where the profile requires it
   int limit_seconds = 120;  // a case that takes longer counts as hung
-  // Run everything in this process, where a debugger or a sanitizer sees it and a crash is the end. Otherwise the
-  // backend is opened in child processes alone, which are forked before this one has had to do with a driver.
+  // Run everything in this process, so that a debugger or sanitizer sees it. A crash then ends the check. By default
+  // the backend is opened in child processes only, which are forked before this process touches a driver.
   bool in_process = false;
   std::function<void(const CheckCase&)> on_case;
 };
@@ -69,10 +69,10 @@ struct CheckReport {
   bool ok() const { return failed == 0; }
 };
 
-// Runs the conformance suites. Throws Error(usage) for a suite, op or profile that there is not.
+// Runs the conformance suites. Throws Error(usage) for an unknown suite, op or profile.
 GPUNN_API CheckReport check(const CheckOptions& options);
 
-// The same for several backends, in place of options.backend.
+// The same for several backends; `options.backend` is ignored.
 GPUNN_API std::vector<CheckReport> check(const CheckOptions& options, const std::vector<std::string>& backends);
 
 // The names that CheckOptions takes.

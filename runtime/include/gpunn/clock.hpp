@@ -6,10 +6,10 @@
 
 namespace gpunn {
 
-// The one clock of all that a person reads. Names of run folders, log.txt, records and checkpoints are in UTC; lines on
-// the screen count the seconds since the program began, and log.txt has these beside the time.
+// The program's one clock. Names of run folders, log.txt, records and checkpoints use UTC. Lines on the screen show the
+// seconds since the program began; log.txt has both.
 GPUNN_API std::string utc_time();  // "2026-11-20T16:08:00Z"
-GPUNN_API std::string utc_name();  // the same as a file's name, "2026-11-20T16-08-00Z"
+GPUNN_API std::string utc_name();  // for file names: "2026-11-20T16-08-00Z"
 GPUNN_API double seconds_since_start();
 GPUNN_API std::string elapsed_stamp();  // "[   12.3 s]"
 

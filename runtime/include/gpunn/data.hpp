@@ -17,11 +17,11 @@
 
 namespace gpunn {
 
-// A part of each sample beside its input, under a name.
+// A named part of each sample beside its input.
 struct Field {
   TensorType type;                // [rows, ...]; of a ragged field [items, ...]
   std::vector<std::byte> values;  // type.bytes()
-  // Of a ragged field, as the boxes of images: row i has the items offsets[i] to offsets[i + 1]; else empty.
+  // Of a ragged field, such as the boxes of images: row i has the items offsets[i] to offsets[i + 1]. Else empty.
   std::vector<int64_t> offsets = {};
 };
 
@@ -37,53 +37,53 @@ enum class TargetKind {
 // The field that tasks without classes learn: f32[rows, outputs], or images.
 inline constexpr const char* kTargetField = "target";
 
-// A box of TargetKind::boxes: left, top, right and bottom in pixels of the sample, its class, 1 where finding it counts
-// for nothing (difficult, or a crowd), and how many of the sample's pixels a pixel of the image is. Rows with fewer
-// boxes than there is room for have the class -1 behind them.
+// A box of TargetKind::boxes has these numbers: left, top, right and bottom in pixels of the sample; its class; 1 if
+// scores ignore it (difficult, or a crowd); pixels of the sample for one pixel of the image. The rows of an image with
+// fewer boxes are filled up with boxes of class -1.
 inline constexpr int64_t kBoxNumbers = 7;
 
 // One part of a data set, in host memory.
 struct Split {
   TensorType samples;                   // u8 or f32 [rows, C, H, W] or [rows, features]
   std::vector<std::byte> values;        // samples.bytes()
-  std::vector<int32_t> labels;          // a class a row, of a classification; else empty
-  std::map<std::string, Field> fields;  // what other tasks need of a sample, by name
-  // In place of `values`: the samples in memory of the calling program, packed, which stays as it is. They are copied
-  // once, to the device; where they are streamed, only batch by batch.
+  std::vector<int32_t> labels;          // of a classification: a class for each row; else empty
+  std::map<std::string, Field> fields;  // by name: what other tasks need of a sample
+  // Replaces `values`: packed samples in the caller's memory, which must not change. They are copied to the device
+  // once, or batch by batch if the data is streamed.
   std::shared_ptr<const std::byte> lent = {};
-  // Also in place of `values`: what makes the samples when they are wanted; row i is its row source_rows[i].
+  // Replaces `values`: makes a sample when it is needed. Row i is row source_rows[i] of the source.
   std::shared_ptr<const SampleSource> source = {};
   std::vector<int64_t> source_rows = {};
-  // Also in place of `values`: samples of sizes of their own, each in a split of one row. Then `samples` and the types
-  // of the fields have the number of rows and the largest size.
+  // Replaces `values`: samples of different sizes, each in a split of one row. `samples` and the types of the fields
+  // then have the number of rows and the largest size.
   std::vector<Split> singles = {};
-  std::string name = {};  // of a single: what its image is called
+  std::string name = {};  // of a split of one row: its image's name
   int64_t rows() const { return samples.shape.empty() ? 0 : samples.shape[0]; }
   std::span<const std::byte> sample_bytes() const {
     return lent == nullptr ? std::span<const std::byte>(values) : std::span(lent.get(), samples.bytes());
   }
 };
 
-// The sample of a row, packed, wherever the split has it.
+// The packed sample of a row, wherever the split stores it.
 GPUNN_API std::vector<std::byte> sample_of(const Split& split, int64_t row);
 
 // How an image of another size becomes a sample.
 struct ImageFit {
-  bool crop = false;         // scaled, its proportions kept, and cut around the middle; else stretched
-  bool inside = false;       // scaled to fit into the sample, its proportions kept, at its top left; the rest is grey
-  int64_t shorter_side = 0;  // crop: its shorter side before the cut; 0: the least size that covers the sample
+  bool crop = false;         // keep the proportions, scale, and cut out the middle; else stretch
+  bool inside = false;       // keep the proportions, scale to fit, and place at the top left; the rest is grey
+  int64_t shorter_side = 0;  // crop: length of the shorter side before the cut; 0: the least that covers the sample
 };
 
-// Identifies the rows of a part: equal parts have equal digests, and parts that differ almost never do.
+// Identifies the rows of a part: equal parts have equal digests, and different parts almost never do.
 struct PartDigest {
   int64_t rows = 0;
   uint32_t samples = 0, targets = 0;  // CRC-32 of the bytes of Split::values, and of its labels and fields
   bool operator==(const PartDigest&) const = default;
 };
 
-// Identifies a data set: which rows it has, and which part has them.
+// Identifies a data set: its rows, and the part that each row belongs to.
 struct DataDigest {
-  std::string name, source;  // as Dataset has them
+  std::string name, source;  // those of Dataset
   PartDigest train, validation, test;
 };
 
@@ -91,83 +91,85 @@ struct DataDigest {
 struct Dataset {
   std::string name;
   std::string source;       // the files, or "synthetic, seed 1"
-  std::string fallback_of;  // the set that was asked for and not found; empty: this is it
+  std::string fallback_of;  // the missing set that this one replaces; empty: none
   Split train, test;
-  // The rows that the training is watched by: rows that data.validation_fraction takes from the training samples, or a
-  // validation part of the user's own. No rows without either.
+  // Rows that are evaluated while training: those that data.validation_fraction takes from the training samples, or the
+  // user's own validation part. No rows without either.
   Split validation;
-  EvaluationPart evaluated = EvaluationPart::test;  // what `test` holds; of a session's data set it may be the other
+  EvaluationPart evaluated = EvaluationPart::test;  // what `test` holds; a session's data set may hold the other part
   TargetKind targets = TargetKind::one_class;
-  int64_t target_size = 0;               // numbers in a row's target, where that is not `classes`
-  int64_t classes = 0;                   // that samples are told apart into; of other tasks, the numbers in a target
-  std::vector<std::string> class_names;  // of other tasks, what those numbers are
-  // Of a regression, by number of a target: models learn (target - mean) / stddev.
+  int64_t target_size = 0;               // numbers in a row's target, if that is not `classes`
+  int64_t classes = 0;                   // number of classes; of other tasks, the numbers in a target
+  std::vector<std::string> class_names;  // of other tasks: the names of those numbers
+  // Of a regression, for each target: models learn (target - mean) / stddev.
   std::vector<double> target_mean = {}, target_stddev = {};
-  std::vector<double> mean, stddev;  // by channel, of values scaled by 1/255 where u8
-  std::vector<std::string> notes;    // what was done to the files that their owner may want to know
-  bool light_on_dark = false;        // as MNIST's digits: a picture of dark on light is its negative
+  std::vector<double> mean, stddev;  // for each channel; u8 values are scaled by 1/255 first
+  std::vector<std::string> notes;    // for the user: what was changed while reading the files
+  bool light_on_dark = false;        // bright on dark, as MNIST's digits; dark-on-light pictures are inverted
   ImageFit fit;                      // how images became samples
-  std::vector<std::string> columns;  // of a table: the names of its features, in their order; empty: it has no names
-  bool from_registry = false;        // a published set without files here: load_sizes() has the registry's sizes
-  DataDigest digest;                 // of the parts as they were loaded; no rows where they were not looked at
-  // In place of the values and targets of `train`: batches that the calling program brings while it trains. `train` has
-  // the type of the samples, for as many rows as an epoch's steps have at most.
+  std::vector<std::string> columns;  // of a table: the names of its features, in order; empty: no names
+  bool from_registry = false;        // a published set without files here: load_sizes() takes the registry's sizes
+  DataDigest digest;                 // of the parts as they were loaded; no rows: not computed
+  // Replaces the values and targets of `train`: the calling program supplies batches while it trains. `train` has the
+  // type of the samples and the largest number of rows in an epoch.
   std::shared_ptr<BatchSource> batches = {};
-  bool unwatched = false;  // a training without rows to evaluate is meant
-  int64_t scale = 1;       // of TargetKind::image: how many times larger targets are than what was made of them
+  bool unwatched = false;  // the caller wants to train without evaluation
+  int64_t scale = 1;       // of TargetKind::image: how many times larger targets are than inputs
 };
 
-// The name of a data set that a program has in memory, as DataConfig::dataset and Dataset::name have it.
+// The name of a data set in the program's memory, in DataConfig::dataset and Dataset::name.
 inline constexpr const char* kArrays = "arrays";
 
-// A data set of kArrays as load_dataset() would have it: some of its training rows put aside, cut to the limits, its
-// statistics measured, all as config says. Throws Error(usage) where parts, types, labels or sizes don't go together.
+// Prepares a data set of kArrays as load_dataset() would, by the settings of `config`: it puts training rows aside,
+// cuts to the limits, and measures statistics. Throws Error(usage) if parts, types, labels or sizes do not fit
+// together.
 GPUNN_API Dataset prepare_arrays(Dataset dataset, const DataConfig& config);
 
-// Reads or makes the data set. One in files is looked for in config.path, $GPUNN_DATA_DIR, where the distribution's
-// package installs it and the user's cache folder, then downloaded into the latter unless GPUNN_OFFLINE=1 is set.
-// Throws Error with ExitCode::missing, and every place looked in, where it is nowhere and config names no fallback.
+// Reads or makes the data set. Its files are searched in config.path, $GPUNN_DATA_DIR, the folder of the distribution's
+// package and the user's cache folder, in this order. A set that is missing is downloaded into the cache folder, unless
+// GPUNN_OFFLINE=1 is set. Throws Error with ExitCode::missing and the folders searched, if the set is nowhere and
+// config names no fallback.
 GPUNN_API Dataset load_dataset(const DataConfig& config);
 
-// The data set as load_dataset() gives it, for callers that only need its sizes. Nothing is downloaded: a set that
-// gpunn draws itself, or a published set that is not on this machine, has the registry's sizes and samples that are all
-// 0. Published sets on this machine and the user's own sets are read.
+// Returns the data set for callers that need only its sizes, without downloads. A set that gpunn draws itself, or a
+// published set that is missing here, has the registry's sizes and samples of zeros. Published sets on this machine and
+// the user's own sets are read.
 GPUNN_API Dataset load_sizes(const DataConfig& config);
 
-// Statistics of a channel of images, or a feature, in the units of the samples: 0 to 255 where they are u8.
+// Statistics of an image channel or a feature, in the units of the samples: 0 to 255 for u8.
 struct ChannelSummary {
   double min = 0, max = 0, mean = 0, stddev = 0;
 };
 
-// The contents of a split in figures: rows of each class, statistics of each channel and target.
+// Statistics of a split: rows of each class, and figures of each channel and target.
 struct SplitSummary {
   int64_t rows = 0;
-  std::vector<int64_t> labels;           // rows of each class, or that have each label
-  std::vector<ChannelSummary> channels;  // of a split with a source, of 2048 rows at equal distances
-  std::vector<ChannelSummary> targets;   // of TargetKind::numbers, by column
+  std::vector<int64_t> labels;           // rows of each class or label
+  std::vector<ChannelSummary> channels;  // of a split with a source: over 2048 rows at equal distances
+  std::vector<ChannelSummary> targets;   // of TargetKind::numbers, for each column
 };
 // Reads all samples of the split once. `classes` is the number of classes, or of labels.
 GPUNN_API SplitSummary summarize(const Split& split, int64_t classes, TargetKind targets = TargetKind::one_class);
 
-// Writes a PNG with the first training images of each class side by side, at most `columns` of them, a row a class from
-// the top behind the class's name. A row is a label where samples have several, and a range of the first target column
-// where they have numbers. Throws Error(usage) where the samples are no images.
+// Writes a PNG with the first training images of each class side by side: a row for each class, its name on the left,
+// at most `columns` images. If samples have several labels, a row is a label; if they have numbers, it is a range of
+// the first target column. Throws Error(usage) if the samples are not images.
 GPUNN_API void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, int64_t columns = 12);
 
-// How a folder is packed.
+// How a folder is packed into one file.
 struct PackOptions {
-  bool decoded = false;            // images as pixels, not as they are in their files
-  int64_t shorter_side = 0;        // of decoded images, in pixels, where theirs is longer; 0: as they are
-  bool leave_out_damaged = false;  // images that can't be read; else they are an error
+  bool decoded = false;            // store pixels; else store the image files as they are
+  int64_t shorter_side = 0;        // of decoded images: larger ones are scaled to this, in pixels; 0: no scaling
+  bool leave_out_damaged = false;  // skip images that cannot be read; else they are an error
 };
-// What a packed folder has.
+// The result of packing a folder.
 struct PackReport {
   int64_t files = 0, images = 0;
   uint64_t bytes = 0;                 // of the packed file
-  std::vector<std::string> left_out;  // what is wrong with each image that can't be read
+  std::vector<std::string> left_out;  // the error of each image that cannot be read
 };
-// Writes all files beneath a folder into one, which stands for the folder wherever data.path or another key names one.
-// Every image is decoded once, to know that it can be. Throws Error with the images that can't be read, all of them.
+// Writes all files of a folder, and of its subfolders, into one file. data.path and other keys accept that file in
+// place of the folder. Every image is decoded once as a test. Throws Error with all images that cannot be read.
 GPUNN_API PackReport pack_folder(const std::filesystem::path& folder, const std::filesystem::path& file,
                                  const PackOptions& options = {});
 
@@ -177,13 +179,13 @@ struct DatasetInfo {
   std::string description;
   bool synthetic = false;
   bool users_own = false;       // read from data.path
-  std::filesystem::path found;  // empty: not on this machine
+  std::filesystem::path found;  // the folder; empty: not on this machine
   std::vector<std::filesystem::path> searched;
 };
-// All data sets that `data.dataset` may name, found on this machine or not.
+// All data sets that `data.dataset` accepts, whether or not this machine has them.
 GPUNN_API std::vector<DatasetInfo> list_datasets();
 
-// Fetches a set into the user's cache folder, checks its digests, and returns the folder.
+// Downloads a set into the user's cache folder, checks its digests, and returns the folder.
 GPUNN_API std::filesystem::path download_dataset(const std::string& name);
 
 // Reads a PNG, JPEG or binary PGM/PPM image as u8 [C, H, W], converted to `channels` and fitted to `height` by `width`
@@ -191,8 +193,8 @@ GPUNN_API std::filesystem::path download_dataset(const std::string& name);
 // inverted where `invert_light_background` is set, as MNIST's digits are light on dark.
 GPUNN_API std::vector<uint8_t> read_image(const std::filesystem::path& file, int64_t channels, int64_t height,
                                           int64_t width, bool invert_light_background, const ImageFit& fit = {});
-// The same of the bytes of such a file; errors call it `name`. An image of more than `most_pixels` is refused before
-// memory for it is taken.
+// The same for the bytes of such a file; errors call it `name`. Refuses an image of more than `most_pixels` before it
+// allocates memory.
 GPUNN_API std::vector<uint8_t> read_image(std::span<const uint8_t> bytes, const std::string& name, int64_t channels,
                                           int64_t height, int64_t width, bool invert_light_background,
                                           const ImageFit& fit, int64_t most_pixels);

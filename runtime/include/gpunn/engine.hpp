@@ -11,17 +11,17 @@
 
 namespace gpunn {
 
-// A pass over the program of a model that is called. ModelOptions.without_passes leaves passes out, by name.
+// A pass over the program of a model for inference. ModelOptions.without_passes leaves passes out by name.
 struct EnginePass {
   std::string name;     // "fold_constants"
-  std::string summary;  // what it does
+  std::string summary;  // what the pass does
 };
 
-// In the order in which they run.
+// All passes, in the order in which they run.
 GPUNN_API const std::vector<EnginePass>& engine_passes();
 
-// The program that a model runs for so many rows, after the passes; PlanReport.passes says what each of them did.
-// Throws what Model::load does.
+// The program that a model runs for this many rows, after the passes. PlanReport.passes tells what each pass changed.
+// Throws what Model::load throws.
 GPUNN_API PlanReport plan_inference(const std::filesystem::path& model, int64_t rows, const ModelOptions& options = {});
 
 // What export_engine() wrote.

@@ -22,7 +22,7 @@ enum class ExitCode : int {
 // An error for the user: what() says what was expected, what was found, where, and what to do.
 class GPUNN_API Error : public std::runtime_error {
  public:
-  // What the message quotes of files may hold anything: but for line breaks, it is escaped where it is not plain text.
+  // The message may quote files with any content: it is escaped where it is not plain text, except for line breaks.
   explicit Error(const std::string& message, ExitCode code = ExitCode::failed);
   ExitCode code() const noexcept { return code_; }
 
@@ -30,28 +30,27 @@ class GPUNN_API Error : public std::runtime_error {
   ExitCode code_;
 };
 
-// A device that failed in the middle of its work. Whatever was asked of it since the last wait may be what it failed
-// at, and nothing more can be done on it in this process.
+// A device failed. Any work since the last wait may be the cause. The device cannot be used again in this process.
 class GPUNN_API DeviceLostError final : public Error {
  public:
   using Error::Error;
 };
 
-// A place in a file that a user wrote; line and column count from 1, 0 is unknown.
+// A place in a user's file. Line and column count from 1; 0 is unknown.
 struct SourceLocation {
   std::string file;
   int line = 0;
   int column = 0;
 };
 
-// A mistake in a file of the user, with its place.
+// A mistake in a user's file, with its place.
 struct GPUNN_API Diagnostic {
   SourceLocation where;
   std::string message;
   std::string text() const;  // "file.yaml:12:5: message"
 };
 
-// Everything that is wrong with a file, at once.
+// All mistakes of a file together.
 class GPUNN_API ConfigError : public Error {
  public:
   explicit ConfigError(std::vector<Diagnostic> diagnostics);

@@ -11,18 +11,18 @@
 
 namespace gpunn {
 
-// How the channels of a layer are weighed.
+// How the channels of a layer are weighted.
 enum class ExplainMethod {
   gradcam,            // "gradcam": Selvaraju et al., Grad-CAM, ICCV 2017
   gradcam_plus_plus,  // "gradcam++": Chattopadhay et al., Grad-CAM++, WACV 2018
 };
 GPUNN_API std::string_view name_of(ExplainMethod method);
-GPUNN_API std::vector<std::string> explain_methods();                   // their names
-GPUNN_API ExplainMethod explain_method_named(const std::string& name);  // throws Error(usage) where there is none
+GPUNN_API std::vector<std::string> explain_methods();                   // the names of all methods
+GPUNN_API ExplainMethod explain_method_named(const std::string& name);  // throws Error(usage) for an unknown name
 
-// Which class and layer a map is of, and how it is computed.
+// The class and the layer of a map, and the method.
 struct ExplainOptions {
-  std::optional<int64_t> class_index = {};  // counted from 0; none: the class that the model predicts
+  std::optional<int64_t> class_index = {};  // counts from 0; none: the class that the model predicts
   std::string layer = {};                   // empty: the last one with more than one row or column
   ExplainMethod method = ExplainMethod::gradcam;
 };

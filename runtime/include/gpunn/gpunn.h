@@ -32,7 +32,7 @@ enum {
   GPUNN_LOST_DEVICE = 5 /* the device failed; the model can't be used any more */
 };
 
-/* Why the last call of this thread that failed did; "" where none has. Valid until this thread's next call. */
+/* Why this thread's last failed call failed; "" if none has. Valid until this thread's next call. */
 GPUNN_API const char* gpunn_last_error(void);
 
 /* The library's version, "0.2.0". */
@@ -43,7 +43,7 @@ typedef struct gpunn_model gpunn_model;
 
 enum { GPUNN_AS_TRAINED = -1 }; /* of an option: as the experiment of the training says */
 
-/* How a model is opened. gpunn_model_options_init() sets every field to "as trained". */
+/* How a model is opened. gpunn_model_options_init() sets every field to its default. */
 typedef struct gpunn_model_options {
   uint32_t struct_size;
   int32_t precision;          /* GPUNN_PRECISION_..., or GPUNN_AS_TRAINED */
@@ -51,19 +51,19 @@ typedef struct gpunn_model_options {
   int64_t device;             /* counted from 0, or GPUNN_AS_TRAINED */
   int64_t threads;            /* of the backend on the host, for one call; 0: its choice; or GPUNN_AS_TRAINED */
   int64_t max_batch;          /* rows that one call may bring */
-  int64_t calls;              /* that may run at the same time; 0: one a processor, at most 8 */
-  const char* const* plugins; /* files and folders to find backends in, besides the usual ones */
+  int64_t calls;              /* most rows of one call */
+  const char* const* plugins; /* at the same time; 0: one for each processor, at most 8 */
   uint64_t n_plugins;
 } gpunn_model_options;
 
-/* The defaults. `struct_size` is sizeof(gpunn_model_options). */
+/* Sets the defaults. `struct_size` is sizeof(gpunn_model_options). */
 GPUNN_API gpunn_result gpunn_model_options_init(gpunn_model_options* options, uint32_t struct_size);
 
 /* Opens a run folder (its best checkpoint), a checkpoint or an ONNX file. `options` may be NULL. */
 GPUNN_API gpunn_result gpunn_model_load(const char* path, const gpunn_model_options* options, gpunn_model** model);
 GPUNN_API gpunn_result gpunn_model_destroy(gpunn_model* model);
 
-/* Texts are valid until the model is destroyed. */
+/* Describes a model. Texts are valid until the model is destroyed. */
 typedef struct gpunn_model_info {
   uint32_t struct_size;
   uint32_t n_inputs;
@@ -90,43 +90,43 @@ typedef struct gpunn_model_tensor {
   int64_t dim[8];
 } gpunn_model_tensor;
 
-/* Fills `tensor` with the type of input or output number `index`, counted from 0. */
+/* Fills `tensor` with the type of the input or output `index`, counted from 0. */
 GPUNN_API gpunn_result gpunn_model_input(gpunn_model* model, uint32_t index, gpunn_model_tensor* tensor);
 GPUNN_API gpunn_result gpunn_model_output(gpunn_model* model, uint32_t index, gpunn_model_tensor* tensor);
-/* Sets `name` to that of class number `index`; it is valid until the model is destroyed. */
+/* Sets `name` to the name of class `index`. It is valid until the model is destroyed. */
 GPUNN_API gpunn_result gpunn_model_class(gpunn_model* model, uint32_t index, const char** name);
 
 /* The caller's memory for `rows` rows of an input or output. */
 typedef struct gpunn_array {
   const char* name; /* NULL: the first */
-  void* data;       /* of an input it is only read */
+  void* data;       /* read only for an input */
   uint64_t bytes;   /* rows * row_bytes */
   int32_t dtype;
   int32_t reserved;
 } gpunn_array;
 
-/* Fills the outputs with what the model makes of 1 to max_batch rows, and waits for it. Allocates nothing where an
- * earlier call had as many rows. */
+/* Computes the outputs for 1 to max_batch rows and waits for them. Allocates nothing if an earlier call had the same
+ * number of rows. */
 GPUNN_API gpunn_result gpunn_model_run(gpunn_model* model, int64_t rows, const gpunn_array* inputs, uint32_t n_inputs,
                                        const gpunn_array* outputs, uint32_t n_outputs);
 
-/* A class of the model, and how probable it is, from 0 to 1. */
+/* A class of the model, and its probability from 0 to 1. */
 typedef struct gpunn_class_probability {
   int64_t index;
   const char* name; /* valid until the model is destroyed */
   double probability;
 } gpunn_class_probability;
 
-/* For a model that tells classes or labels: the `top` most probable of each row, the most probable first. `found`
- * has room for rows * top of them. `top` is at most the number of classes. */
+/* For a model of classes or labels: finds the `top` most probable classes of each row, the most probable first. `found`
+ * has room for rows * top entries. `top` is at most the number of classes. */
 GPUNN_API gpunn_result gpunn_model_classify(gpunn_model* model, int64_t rows, const gpunn_array* input, uint32_t top,
                                             gpunn_class_probability* found);
 
-/* Reads an image file as one row of the input, fitted as the images of the training were. `bytes` is the input's
+/* Reads an image file as one row of the input. Converts channels and size as the training did. `bytes` is the input's
  * row_bytes. */
 GPUNN_API gpunn_result gpunn_model_read_image(gpunn_model* model, const char* file, void* data, uint64_t bytes);
 
-/* Lets the backends end what they began. Call it at the end of main, when every model is destroyed. */
+/* Ends the backends' threads and driver contexts. Call it at the end of main, after every model is destroyed. */
 GPUNN_API void gpunn_shutdown(void);
 
 #ifdef __cplusplus

@@ -19,10 +19,10 @@ struct Metric {
 // The value that a model reaches by a metric.
 struct Score {
   Metric metric;
-  double value = 0;  // NaN: the metric says nothing here, as top-5 accuracy of five classes or fewer
+  double value = 0;  // NaN: the metric does not apply, as top-5 accuracy of five classes or fewer
 };
 
-// The metrics of a task, the most telling first. The loss is not among them.
+// The metrics of a task, the most informative first. The loss is not among them.
 class Scores {
  public:
   Scores() = default;
@@ -35,7 +35,7 @@ class Scores {
     const auto found = std::find_if(begin(), end(), [&](const Score& one) { return one.metric.name == name; });
     return found == end() ? nullptr : &*found;
   }
-  // NaN where there is no such metric, too.
+  // Returns NaN for an unknown metric, too.
   double value(std::string_view name) const {
     const Score* score = find(name);
     return score == nullptr ? std::numeric_limits<double>::quiet_NaN() : score->value;

@@ -8,24 +8,24 @@
 
 namespace gpunn {
 
-// The input of a model: samples in the form in which its data set has them.
+// The input of a model: samples in the form of the data set.
 struct InputInfo {
-  std::string name = "image";        // "image", or "features" of samples that are no images
+  std::string name = "image";        // "image", or "features" for other samples
   TensorType sample;                 // one: u8 or f32, [C, H, W] or [features]
-  std::vector<double> mean, stddev;  // by channel or feature, of values scaled by 1/255 where u8
-  std::vector<std::string> columns;  // the names of the features, in their order; empty: they have none
+  std::vector<double> mean, stddev;  // for each channel or feature; u8 values are scaled by 1/255 first
+  std::vector<std::string> columns;  // names of the features, in order; empty: no names
   ImageFit fit;                      // how an image of another size becomes a sample
-  bool light_on_dark = false;        // as MNIST's digits: a picture of dark on light is its negative
+  bool light_on_dark = false;        // bright on dark, as MNIST's digits; dark-on-light pictures are inverted
 };
 
-// Describes a trained model without its data set: checkpoints and exports hold it.
+// Describes a trained model without its data set. Checkpoints and exports contain it.
 struct ModelInfo {
   std::string task = "classification";
   InputInfo input;
-  std::vector<std::string> outputs;  // the names of what it tells: classes, labels, or the numbers of a regression
-  // Of a regression, by number: the model gives (number - mean) / stddev. Else empty.
+  std::vector<std::string> outputs;  // names of classes, labels, or the numbers of a regression
+  // Of a regression, for each number: the model's output is (number - mean) / stddev. Else empty.
   std::vector<double> target_mean = {}, target_stddev = {};
-  DataDigest data;  // what it was trained, watched and tested on
+  DataDigest data;  // the data of the training, its evaluations and its test
 };
 
 }  // namespace gpunn

@@ -21,13 +21,13 @@ struct LayerParameter {
 struct LayerSpec {
   std::string type;
   std::string name;               // given, or "<type><ordinal>"
-  std::vector<std::string> from;  // names of the inputs; empty: the layer before
+  std::vector<std::string> from;  // names of the inputs; empty: the previous layer
   std::vector<LayerParameter> parameters;
   SourceLocation where;
-  std::string origin = {};  // the end of a message about a layer of a block: where the block is used
+  std::string origin = {};  // appended to messages about a layer of a block: where the block is used
 };
 
-// A model file with its parameters put in, its repeats unrolled and its blocks taken apart.
+// A model file after parameters are inserted, repeats unrolled and blocks expanded.
 struct ModelSpec {
   std::filesystem::path file;
   std::string name;

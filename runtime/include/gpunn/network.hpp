@@ -21,20 +21,20 @@ struct NetworkTensor {
   std::string name;  // "conv1.weight", "bn1.running_mean"
   std::string layer;
   Shape shape;
-  bool buffer = false;     // changed by training without a gradient, as running statistics
+  bool buffer = false;     // changed by training without a gradient, such as running statistics
   bool trainable = false;  // a parameter that training.freeze does not match
 };
 
-// A network with its weights in host memory, and all that a training of it knows: what an experiment describes, built
-// for samples of one type. It begins with the weights that a training of the experiment begins with. One thread at a
-// time may use it.
+// A network with its weights in host memory, and the settings and state of its training. An experiment describes it; it
+// is built for samples of one type. It starts with the same weights as a training of that experiment. Only one thread
+// at a time may use it.
 class GPUNN_API Network {
  public:
-  // With the first weights of experiment.training.seed. `info` has the type of a sample and what it is normalised with;
-  // where it names no outputs and the last layer gives [rows, outputs], these are called by their numbers. Throws
-  // ConfigError where the model does not take such samples.
+  // Starts with the first weights of experiment.training.seed. `info` has the type of a sample and its normalisation.
+  // If it names no outputs and the last layer gives [rows, outputs], these are called by their numbers. Throws
+  // ConfigError if the model does not accept such samples.
   Network(Experiment experiment, ModelInfo info);
-  // Of a run folder (its best.h5, else last.h5), a checkpoint or an ONNX file.
+  // Reads a run folder (its best.h5, else last.h5), a checkpoint or an ONNX file.
   static Network load(const std::filesystem::path& path, const std::vector<Override>& overrides = {});
 
   Network(const Network&);
@@ -45,39 +45,38 @@ class GPUNN_API Network {
 
   const Experiment& experiment() const;
   const ModelInfo& info() const;
-  // Other settings for the same model. Other kinds of optimizers begin without the states of the last; weights stay.
-  // Throws Error(usage) where the model's tensors would be others.
+  // Replaces the settings; the model must be the same. Weights stay. An optimizer of another type starts without
+  // states. Throws Error(usage) if the model's tensors would change.
   void set(Experiment experiment, ModelInfo info);
 
   const std::vector<NetworkTensor>& tensors() const;  // parameters in the order of the layers, then buffers
-  // Of the tensor as it is evaluated: of parameters their running average, where training.ema keeps one. Valid until
-  // the network changes. Throws Error(usage) for an unknown name.
+  // The values that an evaluation uses: of parameters their running average, if training.ema keeps one. Valid until the
+  // network changes. Throws Error(usage) for an unknown name.
   std::span<const float> read(const std::string& name) const;
-  // Throws Error(usage) for an unknown name or another number of values.
+  // Throws Error(usage) for an unknown name or a wrong number of values.
   void write(const std::string& name, std::span<const float> values);
-  // The same tensors from a checkpoint, run folder or .safetensors file, with `names` as init_from.names. Returns what
-  // was taken, in words. Throws Error(usage) where nothing fits, or where `strict` and a tensor is missing, of another
-  // shape or not of this model.
+  // Reads the tensors from a checkpoint, run folder or .safetensors file, with `names` as init_from.names. Returns a
+  // sentence that tells what was read. Throws Error(usage) if nothing fits; with `strict` also if a tensor is missing,
+  // has another shape, or is not one of this model's.
   std::string read_file(const std::filesystem::path& file, const std::filesystem::path& names = {}, bool strict = true);
 
-  int64_t steps() const;   // done by trainings so far
-  int64_t epochs() const;  // likewise, whole ones
-  // Forgets what trainings left besides the weights: the next begins at the first step.
+  int64_t steps() const;   // of all trainings so far
+  int64_t epochs() const;  // whole ones, of all trainings so far
+  // Drops all training state except the weights: the next training begins at the first step.
   void forget_training();
 
-  // Writes a checkpoint, which Network::load, Model::load, `gpunn eval` and `gpunn resume` read; or, where the name
-  // ends in .safetensors, the tensors alone.
+  // Writes a checkpoint, which Network::load, Model::load, `gpunn eval` and `gpunn resume` read. If the name ends in
+  // .safetensors, it writes the tensors alone.
   void save(const std::filesystem::path& file) const;
 
-  // Trains for experiment().epochs more epochs. A later call goes on where the last one ended, with the states of the
-  // optimizer, and from the start of an epoch. Of a Dataset `kArrays`. Nothing is written unless options.run_folder
-  // names a folder. If it throws, the network is as at the last checkpoint: the end of an epoch, or of
-  // checkpoint.every_steps.
+  // Trains for experiment().epochs more epochs on a data set called kArrays. A later call continues from the start of
+  // an epoch, with the states of the optimizer. Nothing is written unless options.run_folder names a folder. If it
+  // throws, the network is as it was at the last checkpoint: the end of an epoch, or of checkpoint.every_steps.
   RunResult train(Dataset dataset, const RunOptions& options = {});
-  // The test rows of a data set, of which the training rows are not looked at.
+  // Evaluates the test rows of a data set. The training rows are not read.
   EvalReport evaluate(Dataset dataset, TrainingListener* listener = nullptr) const;
 
-  // To be called from any thread, with the weights of this moment.
+  // A model with the present weights. Its functions may be called from any thread.
   Model model(const ModelOptions& options = {}) const;
 
  private:

@@ -50,21 +50,21 @@ struct Lars {
   double trust = 0.001;
 };
 
-// How an update of muon is scaled by the shape of its matrix.
+// How muon scales an update by the shape of its matrix.
 enum class MuonScale { original, match_rms_adamw };
 
 // `optimizer.type: muon`
 struct Muon {
   double momentum = 0.95;
   bool nesterov = true;
-  double beta1 = 0.9, beta2 = 0.999;  // where it is AdamW: of what are no matrices
+  double beta1 = 0.9, beta2 = 0.999;  // of AdamW, for parameters that are not matrices
   double epsilon = 1e-8;
   MuonScale scale = MuonScale::original;
 };
 
 // `optimizer.type: lbfgs`
 struct Lbfgs {
-  int64_t history = 10;  // pairs of a step and the change of the gradient on it
+  int64_t history = 10;  // number of stored pairs of a step and its change of the gradient
 };
 
 // The section `optimizer` of an experiment.
@@ -73,9 +73,9 @@ struct OptimizerConfig {
   double learning_rate = 0.01;
   double weight_decay = 0;  // on weights only: biases never decay
   // Changes to the gradients before the update, in this order; 0: none.
-  double l1 = 0;          // penalty on the absolute values of what decays
+  double l1 = 0;          // L1 penalty on the parameters that decay
   double clip_value = 0;  // bound of each element
-  double clip_norm = 0;   // bound of the norm of all
+  double clip_norm = 0;   // bound of the norm of all gradients
   std::vector<ParameterGroup> groups;
 };
 

@@ -6,11 +6,12 @@
 
 namespace gpunn {
 
-// Parameters that are updated in another way than the rest.
+// Parameters that are updated differently from the rest.
 struct ParameterGroup {
   std::vector<std::string> match;  // names of parameters; '*' stands for any characters, '?' for one
   double learning_rate_factor = 1;
-  // Of all that match: the optimizer's or none (true, false), or their own. Else the optimizer's, of weights alone.
+  // For all parameters that match: true: the optimizer's value; false: 0; or a value of their own. By default the
+  // optimizer's, on weights only.
   std::variant<std::monostate, bool, double> weight_decay;
 
   bool operator==(const ParameterGroup&) const = default;

@@ -14,27 +14,28 @@ namespace gpunn {
 // The unit of the numbers in a progress report.
 enum class WorkUnit { items, bytes };
 
-// How far a piece of long work is: a download, a folder of images that is decoded, kernels that are prepared.
+// Progress of a long piece of work: a download, a folder of images being decoded, kernels being prepared.
 struct WorkReport {
   uint64_t id = 0;     // tells two pieces of work apart
   std::string what;    // "preparing kernels"
-  std::string detail;  // what is at hand: "CONV2D 'conv1'"; empty: nothing to tell
+  std::string detail;  // current item: "CONV2D 'conv1'"; empty: none
   WorkUnit unit = WorkUnit::items;
   uint64_t done = 0;
-  uint64_t total = 0;  // 0: not known
+  uint64_t total = 0;  // 0: unknown
   double seconds = 0;  // since it began
 };
 
-// All that goes on in this process, the oldest first; what is part of another piece of work comes behind it. For a
-// display that looks again and again, as long work itself never prints.
+// All long work of this process, oldest first. Work that is part of other work follows it. A display calls this again
+// and again; the work itself never prints.
 GPUNN_API std::vector<WorkReport> long_work();
 
-// Has `ended` called with the id of each piece of work that is over, on the thread that did it, once long_work() lacks
-// it: time to remove what is drawn of it. Empty: nothing is called any more, when this returns. Not in child processes.
+// Calls `ended` with the id of each piece of work that has ended, on the thread that did it, after long_work() has
+// dropped it. A display then removes its line. An empty function stops the calls: none is made after this returns.
+// Child processes do not call it.
 GPUNN_API void when_work_ends(std::function<void(uint64_t id)> ended);
 
-// A piece of work that may take long, listed in long_work() while it lives. Any thread may advance it, for each
-// image or op: that never waits for a display.
+// A piece of work that may take long; long_work() lists it while it lives. Any thread may advance it, for each image or
+// op: this never waits for a display.
 class GPUNN_API LongWork {
  public:
   explicit LongWork(std::string what, uint64_t total = 0, WorkUnit unit = WorkUnit::items);

@@ -12,8 +12,7 @@ namespace data {
 class SampleDraw;
 }
 
-// The samples of a data set that stay where they are, as images in their files, and are made each time that they are
-// wanted. Any number of threads may ask.
+// Samples that stay in their files, as images, and are read each time they are needed. Any number of threads may read.
 class GPUNN_API SampleSource {
  public:
   SampleSource() = default;
@@ -21,10 +20,10 @@ class GPUNN_API SampleSource {
   SampleSource& operator=(const SampleSource&) = delete;
   virtual ~SampleSource() = default;
 
-  // Writes the sample of a row, of Split::samples' type: varied as what is drawn for it says, else as evaluations see
-  // it. The same arguments give the same bytes. Throws Error with the file and what is wrong with it.
+  // Writes the sample of a row in Split::samples' type. With `draw` it is varied by the numbers drawn for it; without,
+  // it is as evaluations see it. The same arguments give the same bytes. Throws Error with the file and its mistake.
   virtual void read(int64_t row, data::SampleDraw* draw, std::span<std::byte> sample) const = 0;
-  // What some of the rows are known by, so that a resumed training notices others.
+  // Identifies some of the rows, so that a resumed training notices other samples.
   virtual uint32_t digest(std::span<const int64_t> rows) const = 0;
 };
 

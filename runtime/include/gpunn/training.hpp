@@ -25,24 +25,24 @@ struct LossScale {
   int64_t skipped_steps = 0;
 };
 
-// Of batches that the host makes or gathers while the device trains.
+// About batches that the host makes or gathers while the device trains.
 struct LoaderReport {
-  double samples_per_second = 0;  // while it is at work
-  double waited_seconds = 0;      // that the device had nothing to do because a batch was not there
+  double samples_per_second = 0;  // while the loader works
+  double waited_seconds = 0;      // time in which the device waited for a batch
 };
 
-// Reports to a listener while training; times in seconds.
+// Progress that a listener receives while training; times in seconds.
 struct StepReport {
   int64_t epoch = 0, epochs = 0;  // epoch counts from 1
   int64_t step = 0, steps = 0;    // in this epoch
   int64_t global_step = 0;
   double loss = 0;  // the running mean of this epoch
-  Scores scores;    // likewise, of the metrics that are kept while training
+  Scores scores;    // running means of this epoch, of the metrics kept while training
   double learning_rate = 0;
   double samples_per_second = 0;
   double seconds_left = 0;
-  std::optional<double> gradient_norm = {};  // of this step, before clip_norm; where it is recorded
-  std::optional<LossScale> loss_scale = {};  // after this step, of a training in f16
+  std::optional<double> gradient_norm = {};  // of this step, before clip_norm; empty: not recorded
+  std::optional<LossScale> loss_scale = {};  // after this step; f16 only
 };
 
 // Loss and metrics of a model on a part of the data.
@@ -59,25 +59,25 @@ struct EpochReport {
   int64_t epoch = 0;
   int64_t global_step = 0;
   double train_loss = 0;
-  Scores train_scores;  // of the metrics that are kept while training
+  Scores train_scores;  // of the metrics kept while training
   EvalReport evaluation;
   double learning_rate = 0;
   double train_seconds = 0;
   double samples_per_second = 0;
   bool best = false;
-  std::optional<LossScale> loss_scale = {};  // of a training in f16
-  std::optional<LoaderReport> loader = {};   // where batches come from the host
+  std::optional<LossScale> loss_scale = {};  // f16 only
+  std::optional<LoaderReport> loader = {};   // of batches that the host makes
 };
 
 // A training that begins.
 struct RunStart {
   const Experiment& experiment;
   std::filesystem::path run;
-  std::string backend;  // that runs it, whatever the experiment says
+  std::string backend;  // the backend in use, which may differ from the experiment's
   std::string device;   // its name
 };
 
-// Prints, records, draws. Called on the training thread, between steps.
+// Receives messages and progress. Called on the training thread, between steps.
 class GPUNN_API TrainingListener {
  public:
   virtual ~TrainingListener() = default;
@@ -89,14 +89,14 @@ class GPUNN_API TrainingListener {
   virtual void on_epoch(const EpochReport&) {}
 };
 
-// Of `backend: check:A,B`: how far B came from A, which trained.
+// Result of `backend: check:A,B`: the largest differences of B from A. A trained.
 struct BackendComparison {
   std::string trained, checked;  // A and B
   int64_t steps = 0;
-  double op_error = 0;  // the largest difference of an op on equal inputs, as a share of what rounding allows
-  std::string op;       // "CONV2D 'conv2' at step 7"; empty: equal bits throughout
-  double parameter_difference = 0;  // the largest of a parameter after one step from the same state
-  std::string parameter;            // "conv1.weight[0, 0, 2, 1] at step 9"; likewise
+  double op_error = 0;              // largest difference of an op on equal inputs, as a share of the tolerance
+  std::string op;                   // "CONV2D 'conv2' at step 7"; empty: all bits equal
+  double parameter_difference = 0;  // largest difference of a parameter after one step from the same state
+  std::string parameter;            // "conv1.weight[0, 0, 2, 1] at step 9"; empty: all bits equal
 };
 
 // The result of a training.
@@ -105,16 +105,16 @@ struct RunResult {
   std::string backend;
   std::vector<EpochReport> epochs;
   EvalReport final_evaluation;
-  Metric monitor;  // what best_metric is
+  Metric monitor;  // the metric of best_metric
   double best_metric = 0;
   int64_t best_epoch = 0;
   bool stopped_early = false;
   bool interrupted = false;
-  double train_seconds = 0;  // steps alone
+  double train_seconds = 0;  // of the steps only
   double total_seconds = 0;
   uint64_t arena_bytes = 0, persistent_bytes = 0, data_bytes = 0;
-  std::optional<ProfileReport> profile;         // where one was asked for
-  std::optional<BackendComparison> comparison;  // where two backends were asked for
+  std::optional<ProfileReport> profile;         // if it was requested
+  std::optional<BackendComparison> comparison;  // if two backends were requested
 };
 
 // Options of a training beside its experiment.
@@ -123,8 +123,8 @@ struct RunOptions {
   const std::atomic<bool>* stop = nullptr;  // set by a signal handler: checkpoint and return
   std::filesystem::path run_folder = {};    // empty: <runs>/<name>/<time>
   std::optional<ProfileOptions> profile = {};
-  // The program gpunn, started anew to find the op at which a device was lost (`gpunn diagnose`); empty: the error says
-  // how to look for it.
+  // The program gpunn, which is started to find the op at which a device was lost (`gpunn diagnose`). Empty: the error
+  // says how to search for it.
   std::filesystem::path program = {};
   // This process is one of several that train together: all of them call the same function with the same experiment.
   // Rank 0 has the run folder; the results of the others name none.
@@ -134,81 +134,81 @@ struct RunOptions {
 // Trains in a new run folder.
 GPUNN_API RunResult train(const Experiment& experiment, const RunOptions& options = {});
 
-// The same on a data set of the calling program, called kArrays.
+// The same on a data set in the calling program's memory, called kArrays.
 GPUNN_API RunResult train(const Experiment& experiment, Dataset dataset, const RunOptions& options = {});
 
-// Goes on from last.h5 of a run folder, in the same folder.
+// Continues a run from its last.h5, in the same folder.
 GPUNN_API RunResult resume(const std::filesystem::path& run, const std::vector<Override>& overrides,
                            const RunOptions& options = {});
-// The same with the data set of the calling program that the run was begun with.
+// The same with the data set in memory with which the run was started.
 GPUNN_API RunResult resume(const std::filesystem::path& run, const std::vector<Override>& overrides, Dataset dataset,
                            const RunOptions& options = {});
 
 // Steps of a run in which a device was lost, counted from 1.
 struct DiagnoseRequest {
   std::filesystem::path run;
-  int64_t first_step = 0;    // 0: the one after the last checkpoint
-  int64_t last_step = 0;     // 0: the last of that epoch
-  std::string backend = {};  // empty: the one that the checkpoint names
+  int64_t first_step = 0;    // 0: the step after the last checkpoint
+  int64_t last_step = 0;     // 0: the last step of that epoch
+  std::string backend = {};  // empty: the one in the checkpoint
 };
 
 // The result of diagnose(): where the device was lost.
 struct GPUNN_API FaultReport {
-  int64_t first_step = 0, last_step = 0;  // looked at op by op; then the evaluation, where an epoch ends
-  bool found = false;                     // the device was lost again
-  int64_t step = 0;                       // in this one; 0: in the evaluation
+  int64_t first_step = 0, last_step = 0;  // steps examined op by op; the evaluation follows if an epoch ends
+  bool found = false;                     // whether the device was lost again
+  int64_t step = 0;                       // the step in which it was lost; 0: in the evaluation
   std::string op = {};                    // "CONV2D 'conv1'"; empty: before first_step
-  std::string plugin = {};                // whose kernel it is
+  std::string plugin = {};                // the backend of that kernel
   std::string error = {};
   std::string text() const;  // a part of a sentence: "the device is lost in CONV2D 'conv1' of step 8, ..."
 };
 
-// Repeats the steps of a run from its last checkpoint, with a wait behind each op, to find the one at which the device
-// is lost. Changes nothing in the run folder.
+// Repeats the steps of a run from its last checkpoint and waits after each op, to find the op at which the device is
+// lost. Changes nothing in the run folder.
 GPUNN_API FaultReport diagnose(const DiagnoseRequest& request);
 
-// The place of a trained model: a run folder (its best.h5, else last.h5), a checkpoint or an ONNX file.
+// A trained model: a run folder (its best.h5, else last.h5), a checkpoint or an ONNX file.
 struct TrainedModel {
   std::filesystem::path path;
   std::vector<Override> overrides;
 };
 
-// Evaluates the model on the test data. Throws DeviceLostError where the device fails.
+// Evaluates the model on the test data. Throws DeviceLostError if the device fails.
 GPUNN_API EvalReport evaluate(const TrainedModel& model, TrainingListener* listener = nullptr);
 
-// The answer of a model to one sample.
+// A model's answer for one sample.
 struct Prediction {
-  std::string source;                 // the image file, "table.csv:12" of a line, or "mnist test row 7"
-  std::vector<ClassProbability> top;  // of a classification or of several labels
+  std::string source;                 // the image file, "table.csv:12" for a line, or "mnist test row 7"
+  std::vector<ClassProbability> top;  // of a classification or a multi-label task
   std::vector<NamedValue> values;     // of a regression
-  std::optional<int64_t> label;       // where it is known
+  std::optional<int64_t> label;       // if known
   std::vector<DetectedBox> boxes;     // of a detection, in pixels of the image
 };
 
-// The file that was written, and how many tensors and numbers it has.
+// The written file, and its number of tensors and values.
 struct ExportReport {
   std::filesystem::path file;
   int64_t tensors = 0, numbers = 0;
-  std::vector<std::string> unnamed;  // tensors that the table of names has no row for: they keep the model's names
+  std::vector<std::string> unnamed;  // tensors without a row in the table of names: they keep the model's names
 };
 
-// Writes the weights of a run folder (its best.h5, else last.h5), a checkpoint or an ONNX file as a .safetensors file,
-// under the names that they have in the model. With `names`, a table as `init_from.names` takes it, they have the names
-// on its left, and each batch norm has PyTorch's `num_batches_tracked` too. Throws Error(usage) for another ending, and
-// where the table does not lead from a name there back to the model's.
+// Writes the weights of a run folder (its best.h5, else last.h5), a checkpoint or an ONNX file to a .safetensors file,
+// under the model's names. `names` is a table as for `init_from.names`: tensors then get the names on its left, and
+// each batch norm also gets PyTorch's `num_batches_tracked`. Throws Error(usage) for another ending, or if the table
+// does not map each new name back to one of the model's.
 GPUNN_API ExportReport export_weights(const std::filesystem::path& model, const std::filesystem::path& file,
                                       const std::filesystem::path& names = {});
 
-// Which samples are predicted.
+// The samples to predict.
 struct PredictRequest {
-  // Images, folders of images, CSV files with a row of features a line, and patterns ("*.png") of such.
+  // Images, folders of images, CSV files with a row of features on each line, and patterns ("*.png") of such files.
   std::vector<std::filesystem::path> inputs;
-  std::vector<int64_t> rows;  // of the test split, which is read for them
+  std::vector<int64_t> rows;  // rows of the test split, which is then read
   int64_t top_k = 3;
 };
-// Without rows, no data set is needed.
+// Needs the data set only if rows are requested.
 GPUNN_API std::vector<Prediction> predict(const TrainedModel& model, const PredictRequest& request);
-// The same of a model that is loaded.
+// The same for a model that is loaded already.
 GPUNN_API std::vector<Prediction> predict(const Model& model, const PredictRequest& request);
 
 }  // namespace gpunn
