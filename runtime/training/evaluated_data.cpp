@@ -13,8 +13,8 @@ EvaluatedData load_evaluated(const TrainedFile& trained) {
   const storage::Checkpoint& checkpoint = trained.checkpoint;
   if (!trained.names_data && trained.experiment.data.dataset == kArrays) {
     throw Error(trained.file.string() +
-                    ": an ONNX file does not tell which data set it is for; name one, as --data cifar10, or the "
-                    "experiment that has it",
+                    ": an ONNX file does not name its data set. Name it with --data: a data set, as --data cifar10, or "
+                    "an experiment, as --data photos.yaml",
                 ExitCode::usage);
   }
   Dataset dataset = load_for(trained.experiment.data, EvaluationPart::test);

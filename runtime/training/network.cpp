@@ -207,7 +207,7 @@ void Network::Impl::require_samples(const Dataset& dataset) const {
     refuse("the network takes samples of " + to_string(info.input.sample) + ", found " + to_string(row));
   }
   if (dataset.classes != static_cast<int64_t>(info.outputs.size())) {
-    refuse("the network has " + std::to_string(info.outputs.size()) + " outputs, the data ask for " +
+    refuse("the network has " + std::to_string(info.outputs.size()) + " outputs, the data set needs " +
            std::to_string(dataset.classes));
   }
 }

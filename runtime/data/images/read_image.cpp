@@ -27,7 +27,7 @@ std::string kind_of(std::string_view start) {
     return "it is a PBM, or a PGM or PPM in text";
   }
   if (start.starts_with("<")) return "it is text, as a page that a server sends instead of an image";
-  return "its first bytes are none of theirs";
+  return "its first bytes are those of no image format";
 }
 
 std::string_view text_of(std::span<const uint8_t> bytes) {
@@ -44,7 +44,7 @@ data::Image data::decode_image_as_stored(std::span<const uint8_t> bytes, const s
   if (start.starts_with("\xff\xd8\xff"sv)) return decode_jpeg(bytes, file, most_pixels);
   if (start.starts_with("P5"sv) || start.starts_with("P6"sv)) return decode_pnm(bytes, file, most_pixels);
   throw Error(file.string() + ": not an image that can be read: " + kind_of(start) +
-              "; expected a PNG, a JPEG or a binary PGM or PPM (P5 or P6). Convert it or take it out");
+              "; expected a PNG, a JPEG or a binary PGM or PPM (P5 or P6). Convert it or remove it");
 }
 
 data::Image data::decode_image(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels) {

@@ -141,7 +141,8 @@ void Importer::read_input() {
   }
   if (input == nullptr) refuse("the graph has no input");
   if (!is_floating(input->element)) {
-    refuse("the input " + in_quotes(input->name) + " is " + name_of(input->element) + "; floats are expected");
+    refuse("the input " + in_quotes(input->name) + " is " + name_of(input->element) +
+           ", expected float32. A file of `gpunn export` must be written without --raw-input");
   }
   if (!input->has_shape || input->shape.size() < 2) {
     refuse("the input " + in_quotes(input->name) + " has no shape of [batch, ...]; export the network with one");
