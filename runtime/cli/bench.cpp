@@ -99,7 +99,7 @@ const std::map<std::string, Precision>& precision_names() {
   return names;
 }
 
-// What `op NAME SHAPE...`, `op --preset NAME` or `kernels` ask for.
+// The ops that `op NAME SHAPE...`, `op --preset NAME` or `kernels` ask for.
 std::vector<OpShape> wanted_ops(const BenchArguments& arguments) {
   const std::vector<std::string>& what = arguments.what;
   if (what[0] == "kernels" && what.size() == 1)
@@ -206,7 +206,7 @@ ExitCode run_loader(const BenchArguments& arguments, bool as_json) {
   return ExitCode::done;
 }
 
-// An ONNX file is the model of one, on samples that the program makes unless settings name data.
+// The experiment around an ONNX file, on samples that the program makes unless the settings name data.
 Experiment measured_experiment(const std::filesystem::path& file, const std::vector<Override>& settings) {
   if (file.extension() != ".onnx") return load_experiment(file, settings);
   std::string quoted;
@@ -254,34 +254,35 @@ void add_bench(CommandLine& line) {
        "gpunn bench infer resnet50.onnx --batch 1,8,64", "gpunn bench data photos.yaml",
        "gpunn bench experiments/lenet_mnist.yaml --repeats 100", "gpunn bench resnet18.onnx --set data.batch_size=64"});
   verb.add_option("what", options->what,
-                  "'op NAME SHAPE...', 'op --preset NAME', 'kernels', 'infer' and a trained model, 'data' and an "
-                  "experiment, whose batches are made on the host alone, or an experiment's "
-                  "file or an ONNX file, whose training step on random samples is timed")
+                  "What to time. 'op NAME SHAPE...' or 'op --preset NAME': ops. 'kernels': the ops of every preset. "
+                  "'infer' and a trained model: its calls. 'data' and an experiment: its batches, made on the host. An "
+                  "experiment's file: its training step. An ONNX file: a training step on random samples")
       .required()
       .expected(1, 1000)
       .type_name("(op OP SHAPE... | kernels | infer RUN | data FILE | EXPERIMENT | ONNX)");
-  verb.add_option("--batch", options->batches, "Rows of a call, of 'infer'").capture_default_str().type_name("N,...");
-  verb.add_option("--size", options->size, "Pixels of an image, of 'infer' and a model that takes images of any size")
+  verb.add_option("--batch", options->batches, "With 'infer': numbers of rows in a call")
+      .capture_default_str()
+      .type_name("N,...");
+  verb.add_option("--size", options->size, "With 'infer' and a model that takes images of any size: their pixels")
       .type_name("WIDTHxHEIGHT");
-  add_profile_options(verb, options->profile, "the ops of a call, of 'infer',",
+  add_profile_options(verb, options->profile, "the ops of a call, with 'infer',",
                       "and print their times; without FILE, no timeline");
   add_data_option(verb, options->data);
-  verb.add_option("--backend", options->backends, "What computes; of an op several, as cpu,mine")
+  verb.add_option("--backend", options->backends, "Backend to time; several for ops, as cpu,mine")
       .capture_default_str()
       .type_name("BACKEND,...");
   add_kernel_option(verb, options->step.kernels);
   verb.add_option("--precision", options->precisions,
-                  "What the factors of products may be rounded to; of an op several, as fp32,tf32")
+                  "Precision of the factors of products; several for ops, as fp32,tf32")
       .type_name("fp32|tf32|bf16,...");
   const std::vector<std::pair<std::string, DType>> dtypes{
       {"f32", DType::f32}, {"bf16", DType::bf16}, {"f16", DType::f16}};
-  verb.add_choice("--dtype", options->ops.dtype, dtypes,
-                  "What the tensors of an op are, where it takes others than f32");
+  verb.add_choice("--dtype", options->ops.dtype, dtypes, "Dtype of an op's tensors, if it accepts others than f32");
   const std::vector<std::pair<std::string, Layout>> layouts{{"packed", Layout::packed},
                                                             {"channels_last", Layout::channels_last}};
-  verb.add_choice("--layout", options->ops.layout, layouts, "How the images of an op lie in memory");
-  verb.add_option("--preset", options->preset, "Measure a list of ops at shapes that matter").one_of(bench_presets());
-  verb.add_option("--repeats", options->step.repeats, "Timed repeats, of which the median counts; slow ops get fewer")
+  verb.add_choice("--layout", options->ops.layout, layouts, "Memory layout of an op's images");
+  verb.add_option("--preset", options->preset, "Time a prepared list of ops and shapes").one_of(bench_presets());
+  verb.add_option("--repeats", options->step.repeats, "Timed repeats; the median counts. Slow ops get fewer")
       .capture_default_str()
       .range(1, 1'000'000)
       .type_name("N");
@@ -292,15 +293,15 @@ void add_bench(CommandLine& line) {
   verb.add_option("--threads", options->step.threads, "Host threads of the backend; 0: its choice, the default")
       .range(0, 1024)
       .type_name("N");
-  verb.add_flag("--cold", options->ops.cold, "Run an op on data that no cache holds, each time on others");
-  verb.add_flag("--no-ceilings", options->no_ceilings, "Don't measure what the device can do at best");
+  verb.add_flag("--cold", options->ops.cold, "Give each run other data, so that no cache holds it");
+  verb.add_flag("--no-ceilings", options->no_ceilings, "Skip the measurement of the device's highest rates");
   verb.add_option("--chart", options->chart, "Draw the roofline of the ops into this file")
       .svg_file()
       .type_name("FILE.svg");
   const std::vector<std::pair<std::string, ReportFormat>> formats{{"text", ReportFormat::text},
                                                                   {"markdown", ReportFormat::markdown}};
-  verb.add_choice("--format", options->format, formats, "How the table of ops is written");
-  verb.add_flag("--verbose", options->verbose, "Tell of each op as it is measured");
+  verb.add_choice("--format", options->format, formats, "Format of the table of ops");
+  verb.add_flag("--verbose", options->verbose, "Print each op as soon as it is measured");
   add_set_option(verb, options->settings);
   add_plugin_option(verb, options->step.plugins);
   add_json_flag(verb, line);

@@ -8,7 +8,7 @@
 
 namespace gpunn::cli {
 
-// A row an op, backend and kernel; below, the ceilings, what was not measured and what is wrong.
+// A row for each op, backend and kernel. Below it, the ceilings, the ops that were not measured, and the wrong results.
 std::string bench_report(const OpBenchReport& report, ReportFormat format, bool colour);
 
 }  // namespace gpunn::cli

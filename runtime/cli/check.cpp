@@ -54,7 +54,7 @@ void add_check(CommandLine& line) {
   };
   auto options = std::make_shared<Options>();
   Verb verb =
-      line.program.add_verb("check", "Find out whether backends are right: kernels, gradients, the contract",
+      line.program.add_verb("check", "Check that backends are right: kernels, gradients, the plugin contract",
                             {"gpunn check cpu", "gpunn check build/libgpunn_backend_mine.so --op MATMUL --verbose",
                              "gpunn check cpu mine --format markdown"});
   verb.add_option("backend", options->backends, "Names of backends, or plugin files")
@@ -71,18 +71,18 @@ void add_check(CommandLine& line) {
       .repeated()
       .type_name("TEXT");
   verb.add_option("--without", options->check.without,
-                  "No case with this text in op or name, as 20011, a sum too long for a sanitizer; may be repeated")
+                  "Skip cases with this text in op or name, as 20011, a sum too long for a sanitizer; may be repeated")
       .repeated()
       .type_name("TEXT");
   verb.add_option("--kernel", options->check.kernels,
-                  "Only with the kernel of this name, as gemm:3; may be repeated; default: each kernel has its cases")
+                  "Only the kernel of this name, as gemm:3; may be repeated; default: all kernels")
       .repeated()
       .type_name("KERNEL");
   add_plugin_option(verb, options->check.plugins);
   std::vector<std::string> profiles;
   for (const CheckProfile& profile : check_profiles()) profiles.push_back(profile.name);
   verb.add_option("--profile", options->check.profile,
-                  "What must run: unsupported ops within it, and a missing device, are failures")
+                  "Profile that must run: its unsupported ops, and a missing device, are failures")
       .one_of(profiles);
   verb.add_flag_callback(
           "--required", [options] { options->check.profile = "all"; }, "The same as --profile all")
@@ -90,8 +90,8 @@ void add_check(CommandLine& line) {
   const std::vector<std::pair<std::string, Precision>> precisions{
       {"fp32", Precision::fp32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}};
   verb.add_choice("--precision", options->check.precision, precisions,
-                  "What the factors of products may be rounded to; bounds allow for it");
-  verb.add_option("--reference", options->check.reference, "The backend that the suite train compares with")
+                  "Precision of the factors of products; tolerances allow for it");
+  verb.add_option("--reference", options->check.reference, "Backend to compare with in the suite train")
       .capture_default_str()
       .type_name("BACKEND");
   verb.add_option("--seed", options->check.seed, "Seed of the random inputs").capture_default_str().type_name("N");
@@ -99,7 +99,7 @@ void add_check(CommandLine& line) {
       .range(0, 1024)
       .type_name("N");
   verb.add_flag("--strict", options->check.strict,
-                "The plugin by itself: what its base would run is skipped, or fails where it is required");
+                "Check the plugin alone: skip what its base would run, or fail if the profile requires it");
   verb.add_option("--limit", options->check.limit_seconds, "A case that takes longer counts as hung")
       .range(1, 86'400)
       .capture_default_str()
@@ -108,7 +108,7 @@ void add_check(CommandLine& line) {
                 "Open the backend in this process, for a debugger or a sanitizer; a crash is then the end");
   const std::vector<std::pair<std::string, ReportFormat>> formats{{"text", ReportFormat::text},
                                                                   {"markdown", ReportFormat::markdown}};
-  verb.add_choice("--format", options->format, formats, "How the table is written");
+  verb.add_choice("--format", options->format, formats, "Format of the table");
   verb.add_flag("--verbose", options->verbose, "Print every case, not only those that fail");
   add_json_flag(verb, line);
   verb.callback([&line, options] {

@@ -92,7 +92,7 @@ std::string op_time_text(double seconds) {
   return fmt::format("{:.2f} ms", seconds * 1e3);
 }
 
-// What the suite perf has measured, a row an op; empty where it did not run. Of several backends the times alone.
+// Results of the suite perf, a row for each op; empty if it did not run. With several backends, only the times.
 Table perf_table(const std::vector<CheckReport>& reports) {
   std::vector<Column> columns{{"OP"}, {"SHAPE"}};
   for (const CheckReport& report : reports) columns.push_back({report.backend, Align::right});
@@ -125,7 +125,7 @@ Table perf_table(const std::vector<CheckReport>& reports) {
   return table;
 }
 
-// "; of the cases of ops 95 by mine, 6472 by cpu", where more than one plugin took part.
+// "; of the cases of ops 95 by mine, 6472 by cpu", if more than one plugin ran them.
 std::string parts_of(const CheckReport& report) {
   std::map<std::string, int> cases;
   for (const CheckCase& result : report.cases) {
@@ -145,7 +145,7 @@ std::string summary_of(const CheckReport& report) {
                      report.skipped, parts_of(report));
 }
 
-// A table is the place of figures; what failed stands below it in words.
+// The table holds figures only; failures are described below it.
 std::string failures_of(const CheckReport& report) {
   std::string text;
   for (const CheckCase& result : report.cases) {
@@ -168,9 +168,9 @@ std::string check_report(const std::vector<CheckReport>& reports, ReportFormat f
   if (!perf.empty()) text += (markdown ? perf.markdown() : perf.text(coloured_table)) + "\n";
   for (std::size_t i = 0; i < reports.size(); ++i) {
     text += (markdown ? "- " : "") + summary_of(reports[i]);
-    text += i + 1 == reports.size() ? "; worst is the largest error as a share of what is allowed\n" : "\n";
+    text += i + 1 == reports.size() ? "; worst is the largest error as a share of the tolerance\n" : "\n";
   }
-  if (!markdown) return text;  // stderr has told of failures as they came
+  if (!markdown) return text;  // stderr has shown each failure at once
   std::string failures;
   for (const CheckReport& report : reports) failures += failures_of(report);
   return failures.empty() ? text : text + "\nFailures:\n\n" + failures;

@@ -9,7 +9,7 @@ namespace gpunn::cli {
 
 enum class ReportFormat { text, markdown };
 
-// One backend: its cases by suite and op. Several: op by backend by verdict.
+// The report of a check. One backend: its cases by suite and op. Several: verdicts by op and backend.
 std::string check_report(const std::vector<CheckReport>& reports, ReportFormat format, bool colour);
 
 }  // namespace gpunn::cli

@@ -9,16 +9,16 @@
 
 namespace gpunn::cli {
 
-// The command line. Each verb's file adds its subcommand, whose callback sets `action`; main runs it once the whole
-// line is parsed.
+// The command line. Each verb's file adds its subcommand, whose callback sets `action`. main runs the action after the
+// whole line is parsed.
 struct CommandLine {
   CommandLine();
 
   std::shared_ptr<CLI::App> app;
-  Verb program;  // all of it
+  Verb program;  // the whole line
   std::function<ExitCode()> action;
-  bool json = false;   // the verb was asked for JSON, so errors are JSON too
-  bool quiet = false;  // no display of long work: not asked for, or the verb has its own
+  bool json = false;   // the verb prints JSON, so errors are JSON too
+  bool quiet = false;  // show no progress of long work: not wanted, or the verb shows its own
 };
 
 // The program with all its verbs.

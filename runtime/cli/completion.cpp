@@ -13,8 +13,8 @@ namespace gpunn::cli {
 
 namespace {
 
-// bash cuts words at '=' and ':', and replaces what is behind the last of these: `words` puts them together again, and
-// `stands` is what already stands there.
+// bash splits words at '=' and ':' and replaces only the part behind the last one: `words` joins the parts again, and
+// `stands` is the part that is already there.
 constexpr const char* kBash = R"(# bash completion for gpunn; source it, or save it as a file of bash-completion
 # The program itself says what fits: gpunn res<TAB> completes to resume, --backend c<TAB> to the names that
 # `gpunn plugins --names` prints.
@@ -85,7 +85,8 @@ struct Script {
 };
 constexpr Script kScripts[] = {{"bash", kBash}, {"zsh", kZsh}, {"fish", kFish}};
 
-// What the scripts call: the words that may come next, a line each, with a tab and a text behind.
+// The verb that the scripts call: it prints the words that may come next, one on each line, with a tab and a
+// description.
 void add_complete(CommandLine& line) {
   auto words = std::make_shared<std::vector<std::string>>();
   Verb verb = line.program.add_verb("complete", "List what may come next in a line", {"gpunn complete -- run x.y"});

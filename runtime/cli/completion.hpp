@@ -4,7 +4,8 @@
 
 namespace gpunn::cli {
 
-// A script that has the shell ("bash", "zsh" or "fish") ask gpunn for the words that may come next; empty for another.
+// A script with which the shell ("bash", "zsh" or "fish") asks gpunn for the words that can complete a line; empty for
+// another shell.
 std::string completion_script(const std::string& shell);
 
 }  // namespace gpunn::cli

@@ -96,18 +96,18 @@ void add_data(CommandLine& line) {
   Verb pack_verb = verb.add_verb("pack", "Write a folder of images into one file, which stands for the folder",
                                  {"gpunn data pack ../photos --to photos.gpack",
                                   "gpunn data pack ../photos --to photos.gpack --decoded --shorter-side 256"});
-  pack_verb.add_option("folder", options->folder, "The folder, with all that an experiment reads of it")
+  pack_verb.add_option("folder", options->folder, "Folder to pack, with every file that an experiment reads")
       .required()
       .type_name("FOLDER");
   pack_verb.add_option("--to", options->packed, "The file to write").required().type_name("FILE.gpack");
-  pack_verb.add_flag("--decoded", options->pack.decoded, "Keep pixels, which take no time to decode, but more room");
+  pack_verb.add_flag("--decoded", options->pack.decoded, "Store decoded pixels: faster to read, but larger");
   pack_verb
       .add_option("--shorter-side", options->pack.shorter_side,
-                  "Of decoded images, the pixels of the shorter side, where it is longer; 0: as they are")
+                  "With --decoded: scale the shorter side to this many pixels if it is longer; 0: no scaling")
       .range(0, 16384)
       .type_name("N");
   pack_verb.add_flag("--leave-out-damaged", options->pack.leave_out_damaged,
-                     "Leave out images that can't be read; without it, they are an error that names them");
+                     "Skip images that can't be read; by default they are an error");
   add_json_flag(pack_verb, line);
   pack_verb.callback([&line, options] {
     line.action = [&line, options] { return pack(options->folder, options->packed, options->pack, line.json); };

@@ -31,7 +31,7 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-// An experiment around a data set, so that `--set` takes and checks every key of `data`.
+// An experiment around a data set, so that `--set` accepts and checks every key of `data`.
 DataConfig config_of(const std::string& dataset, const fs::path& path, const InspectOptions& options) {
   std::string text = "model: {layers: [flatten, linear: {units: 1}]}\ndata: {dataset: " + quoted(dataset);
   if (!path.empty()) text += ", path: " + quoted(path.string());
@@ -39,7 +39,7 @@ DataConfig config_of(const std::string& dataset, const fs::path& path, const Ins
   return parse_experiment(text + "}\n", options.what, parse_settings(options.settings)).data;
 }
 
-// The kind of data set that a file or folder of the user's own is read as.
+// The kind of data set as which a user's file or folder is read.
 std::string kind_of(const fs::path& path) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) return "image_folder";
@@ -64,7 +64,7 @@ DataConfig config_of(const InspectOptions& options) {
   }
   if (!fs::exists(status)) {
     if (path.has_parent_path()) throw Error(options.what + ": no such file or folder", ExitCode::missing);
-    DataConfig unknown;  // whose loading says which names are near
+    DataConfig unknown;  // whose loading suggests the nearest name
     unknown.dataset = options.what;
     return unknown;
   }
@@ -85,7 +85,7 @@ DataConfig config_of(const InspectOptions& options) {
   return config_of(kind, path, options);
 }
 
-// Before the data is read, which may take long.
+// Checked before the data is read, which may take long.
 void require_sheet_of_its_own(const InspectOptions& options) {
   for (const fs::path& read : {fs::path(options.what), options.path}) {
     std::error_code not_there;
@@ -100,13 +100,11 @@ void require_sheet_of_its_own(const InspectOptions& options) {
 void write_sheet(const Dataset& set, const InspectOptions& options) {
   if (!options.augmented) return write_contact_sheet(set, options.sheet, options.columns);
   if (!is_experiment(options.what)) {
-    throw Error(
-        "--augmented shows what an experiment does to its images; expected its file (.yaml), found " + options.what,
-        ExitCode::usage);
+    throw Error("--augmented needs an experiment's file (.yaml), found " + options.what, ExitCode::usage);
   }
   Experiment experiment = load_experiment(options.what, parse_settings(options.settings));
   if (!options.path.empty()) experiment.data.path = options.path;
-  // Batches are shuffled: in four times as many rows as the sheet has there are hardly ever too few of a class.
+  // Batches are shuffled: four times as many rows as the sheet has hold enough of each class almost always.
   write_contact_sheet(augmented_samples(experiment, 4 * options.columns * set.classes), options.sheet, options.columns);
 }
 
@@ -148,7 +146,7 @@ struct Part {
   SplitSummary summary;
 };
 
-// `name` is of the number i.
+// `name` is the name of class `number`.
 template <class Name>
 void print_ranges(const std::vector<ChannelSummary>& channels, const Column& title, const Name& name, bool colour) {
   Table table({title, {"MIN", Align::right}, {"MAX", Align::right}, {"MEAN", Align::right}, {"STDDEV", Align::right}});
@@ -161,7 +159,7 @@ void print_ranges(const std::vector<ChannelSummary>& channels, const Column& tit
   if (channels.size() > kMostChannelRows) put("and {} more\n", channels.size() - kMostChannelRows);
 }
 
-// How many rows each class has, or each label.
+// The number of rows of each class or label.
 void print_classes(const Dataset& set, const std::vector<Part>& parts, bool colour) {
   const bool labels = set.targets == TargetKind::labels;
   std::vector<Column> columns = {{labels ? "LABEL" : "CLASS", Align::right}, {"NAME"}};
@@ -220,7 +218,7 @@ void add_inspect_options(Verb verb, InspectOptions& options) {
   add_set_option(verb, options.settings);
   verb.add_option("--sheet", options.sheet, "Write the first images of each class or label as one PNG")
       .type_name("FILE.png");
-  verb.add_flag("--augmented", options.augmented, "Show them on the sheet as the experiment's training gets them")
+  verb.add_flag("--augmented", options.augmented, "Augment the images on the sheet as the experiment's training does")
       .needs("--sheet");
   verb.add_option("--columns", options.columns, "Images of each class on the sheet")
       .capture_default_str()

@@ -26,7 +26,7 @@ void add_eval(CommandLine& line) {
   };
   auto options = std::make_shared<Options>();
   Verb verb =
-      line.program.add_verb("eval", "Measure a trained model on its test data, class by class or target by target",
+      line.program.add_verb("eval", "Evaluate a trained model on its test data, class by class or target by target",
                             {"gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z",
                              "gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z --confusion",
                              "gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z/last.h5 --backend cpu --json",
@@ -34,7 +34,8 @@ void add_eval(CommandLine& line) {
   verb.add_option("model", options->model, "A run folder (its best checkpoint), a checkpoint or an ONNX file")
       .required()
       .type_name("RUN|CHECKPOINT|ONNX");
-  verb.add_flag("--confusion", options->confusion, "The confusion matrix too: how often each class was taken for each");
+  verb.add_flag("--confusion", options->confusion,
+                "Also print the confusion matrix: rows by their class and the predicted class");
   add_data_option(verb, options->data);
   add_backend_option(verb, options->backend);
   add_set_option(verb, options->settings);

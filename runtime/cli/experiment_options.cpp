@@ -10,18 +10,18 @@ namespace gpunn::cli {
 
 void add_backend_option(Verb verb, std::string& backend) {
   verb.add_option("--backend", backend,
-                  "What computes: a backend's name ('gpunn plugins' lists them) or its file; default: the experiment's")
+                  "Backend: its name ('gpunn plugins' lists them) or its file; default: the experiment's")
       .type_name("BACKEND");
 }
 
 void add_plugin_option(Verb verb, std::vector<std::filesystem::path>& plugins) {
-  verb.add_option("--plugin", plugins, "Plugin file, or folder of them, to look at first; may be repeated")
+  verb.add_option("--plugin", plugins, "Plugin file, or folder of plugins, to search first; may be repeated")
       .repeated()
       .type_name("PATH");
 }
 
 void add_kernel_option(Verb verb, std::vector<std::string>& kernels) {
-  verb.add_option("--kernel", kernels, "Kernel to use where the backend has it for an op, as gemm:3; may be repeated")
+  verb.add_option("--kernel", kernels, "Kernel to use for each op that has it, as gemm:3; may be repeated")
       .repeated()
       .type_name("KERNEL");
 }
@@ -33,10 +33,9 @@ void add_set_option(Verb verb, std::vector<std::string>& settings) {
 }
 
 void add_data_option(Verb verb, std::string& data) {
-  verb.add_option(
-          "--data", data,
-          "The data: a data set's name, or an experiment, whose data are taken; default: those of the training, "
-          "which an ONNX file does not tell")
+  verb.add_option("--data", data,
+                  "Data set: its name, or an experiment that uses it; default: that of the training. An ONNX file does "
+                  "not name one")
       .type_name("NAME|EXPERIMENT");
 }
 
@@ -107,7 +106,7 @@ Experiment ExperimentOptions::load() const {
   Experiment experiment = load_experiment(file, overrides());
   if (!runs.empty()) experiment.runs = runs;
   if (!kernels.empty()) experiment.kernels = kernels;
-  // Before the file's own, so that a plugin given by hand is the one that is found.
+  // Before the file's own plugins, so that a plugin of the command line is found first.
   for (std::size_t i = 0; i < plugins.size(); ++i) {
     experiment.plugins.insert(experiment.plugins.begin() + static_cast<std::ptrdiff_t>(i), absolute_plugin(plugins[i]));
   }

@@ -11,7 +11,7 @@
 
 namespace gpunn::cli {
 
-// The options of the verbs that read an experiment. What is given here goes before what the file says.
+// The options of verbs that read an experiment. They override the file's keys.
 struct ExperimentOptions {
   std::filesystem::path file;
   std::string backend;
@@ -22,9 +22,9 @@ struct ExperimentOptions {
   std::optional<uint64_t> seed;
   std::filesystem::path runs;
 
-  // What is given here for keys of the file.
+  // The given options as overrides of the file's keys.
   std::vector<Override> overrides() const;
-  // Reads the file with all of it put in. Throws ConfigError.
+  // Reads the file and applies the options. Throws ConfigError.
   Experiment load() const;
 };
 
@@ -37,12 +37,12 @@ void add_kernel_option(Verb verb, std::vector<std::string>& kernels);
 void add_set_option(Verb verb, std::vector<std::string>& settings);
 void add_data_option(Verb verb, std::string& data);
 
-// Numbers of rows: "1,8,64". Throws Error(usage) for another text.
+// Parses numbers of rows, as "1,8,64". Throws Error(usage) for another text.
 std::vector<int64_t> batch_sizes(const std::string& text);
 
-// "key=value" each. Throws Error with ExitCode::usage where there is no key or no '='.
+// Parses "key=value" texts. Throws Error with ExitCode::usage if there is no key or no '='.
 std::vector<Override> parse_settings(const std::vector<std::string>& settings);
-// Of the options --data, --set and --backend of a verb that takes a trained model; empty: not given.
+// The overrides from --data, --set and --backend of a verb that takes a trained model; empty options were not given.
 std::vector<Override> model_overrides(const std::vector<std::string>& settings, const std::string& backend,
                                       const std::string& data = {});
 

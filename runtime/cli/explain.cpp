@@ -61,18 +61,18 @@ void add_explain(CommandLine& line) {
       .required()
       .type_name("FILE");
   verb.add_option("--overlay", options->request.overlay,
-                  "The PNG file for the image with the map over it; of several images a folder")
+                  "PNG file for the image with the map over it; for several images a folder")
       .type_name("FILE.png|DIR");
   verb.add_option("--heatmap", options->request.heatmap, "The same for the map alone").type_name("FILE.png|DIR");
   verb.add_option("--class", options->request.class_text,
                   "The class, by its name or number, instead of the one that the model predicts")
       .type_name("NAME|N");
   verb.add_option("--layer", options->request.layer,
-                  "The layer whose output is weighed, instead of the last one with more than one row or column")
+                  "Layer whose output is weighted; default: the last with more than one row or column")
       .type_name("NAME");
   std::vector<std::pair<std::string, ExplainMethod>> methods;
   for (const std::string& name : explain_methods()) methods.emplace_back(name, explain_method_named(name));
-  verb.add_choice("--method", options->request.method, methods, "How its channels are weighed");
+  verb.add_choice("--method", options->request.method, methods, "Method that weights its channels");
   add_backend_option(verb, options->backend);
   add_set_option(verb, options->settings);
   add_json_flag(verb, line);

@@ -94,7 +94,7 @@ void add_export(CommandLine& line) {
   };
   auto options = std::make_shared<Options>();
   Verb verb = line.program.add_verb(
-      "export", "Write a trained model for other programs: its weights, or all of it as ONNX or as an engine",
+      "export", "Write a trained model for other programs: its weights, or the whole model as ONNX or as an engine",
       {"gpunn export runs/lenet_mnist/2025-01-02T03-04-05Z --to lenet.safetensors",
        "gpunn export runs/resnet18_cifar10/2025-01-02T03-04-05Z --to resnet18.safetensors "
        "--names models/resnet.names.yaml",
@@ -107,26 +107,24 @@ void add_export(CommandLine& line) {
       .required()
       .type_name("FILE");
   verb.add_option("--names", options->names,
-                  "A table of names, as init_from.names takes it: write the names on its left, for PyTorch's "
-                  "load_state_dict")
+                  "Table of names, as for init_from.names: write the names on its left, for PyTorch's load_state_dict")
       .type_name("TABLE");
-  verb.add_option("--opset", options->onnx.opset, "Of an ONNX file: the operator set, 13 to 21 (default 18)")
-      .type_name("N");
+  verb.add_option("--opset", options->onnx.opset, "ONNX: operator set, 13 to 21 (default 18)").type_name("N");
   verb.add_flag("--raw-input", options->onnx.raw_input,
-                "Of an ONNX file: the graph takes samples as the data set has them, uint8 images, and normalises them");
+                "ONNX: the graph takes raw samples, as uint8 images, and normalises them");
   verb.add_flag("--fold-batch-norm", options->onnx.fold_batch_norm,
-                "Of an ONNX file: fold each batch norm into the layer in front of it");
+                "ONNX: fold each batch norm into the layer before it");
   verb.add_flag("--external-data", options->onnx.external_data,
-                "Of an ONNX file: write the weights to FILE.data beside it, as is done above 2 GB in any case");
-  verb.add_option("--backend", options->engine.backend, "Of an engine: what computes (default: the experiment's)")
+                "ONNX: write the weights to FILE.data beside it; always done above 2 GB");
+  verb.add_option("--backend", options->engine.backend, "Engine: the backend (default: the experiment's)")
       .type_name("BACKEND");
   verb.add_option("--precision", options->engine.precision,
-                  "Of an engine: what the factors of products may be rounded to (default: that of the training)")
+                  "Engine: precision of products (default: that of the training)")
       .type_name("fp32|tf32|bf16|f16");
   verb.add_option("--batch", options->engine.batches,
-                  "Of an engine: the rows of a call, a program for each (default: 1); other calls take the next larger")
+                  "Engine: numbers of rows in a call, a program for each (default: 1); other calls take the next larger")
       .type_name("N,...");
-  verb.add_option("--threads", options->engine.threads, "Of an engine: host threads of the backend; 0: its choice")
+  verb.add_option("--threads", options->engine.threads, "Engine: host threads of the backend; 0: its choice")
       .range(0, 4096)
       .type_name("N");
   add_plugin_option(verb, options->engine.plugins);

@@ -4,9 +4,10 @@
 
 namespace gpunn::cli {
 
-// While one lives, SIGINT (Ctrl-C), SIGTERM or SIGHUP (a terminal that is gone) ends the process at once with exit code
-// 130, as long as there is nothing to save. Once begin() was called, the first raises a flag and says so on stderr, and
-// the second ends the process. A signal that the program was started to ignore, as by nohup, stays ignored.
+// Handles Ctrl-C (SIGINT), SIGTERM and SIGHUP (a closed terminal) while it lives. Before begin(), a signal ends the
+// process at once with exit code 130, since there is nothing to save. After begin(), the first signal raises a flag and
+// prints a line on stderr, and the second ends the process. A signal that was ignored when the program started, as by
+// nohup, stays ignored.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -14,7 +15,7 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
-  // There is something to save from now on, and the training looks at the flag. Of several ranks one says so.
+  // From now on there is something to save, and the training reads the flag. Of several ranks only one prints.
   enum class Speech { aloud, silent };
   static void begin(Speech speech = Speech::aloud);
   static const std::atomic<bool>* flag();

@@ -20,7 +20,7 @@ Json array_of(const std::vector<T>& values) {
   return result;
 }
 
-// A member a metric; null where it says nothing.
+// A member for each metric; null if the metric does not apply.
 void add_scores(Json& json, const Scores& scores, const std::string& before = "") {
   for (const Score& score : scores) json[before + score.metric.name] = score.value;
 }
@@ -341,7 +341,7 @@ Json to_json(const OutputReport& report) {
   return json;
 }
 
-// The totals are members of the document itself. Data without classes has `outputs` in place of them.
+// The totals are members of the document itself. Data without classes has `outputs` instead of classes.
 Json to_json(const ClassEvalReport& report, bool with_confusion) {
   Json json = to_json(report.total);
   if (report.detection) {

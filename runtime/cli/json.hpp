@@ -17,7 +17,7 @@
 
 #include <nlohmann/json.hpp>
 
-// The reports of the library as JSON. Keys are the members' names in the public headers; docs/cli.md shows each.
+// The library's reports as JSON. Keys are the members' names in the public headers; docs/cli.md shows each report.
 namespace gpunn::cli {
 
 using Json = nlohmann::ordered_json;
@@ -60,8 +60,8 @@ Json to_json(const RaceReport& report);
 Json to_json(const Prediction& prediction);
 Json to_json(const DatasetInfo& info);
 
-// On stdout; indented unless it is one of many lines. What is not UTF-8 is replaced, a number that is not finite is
-// null.
+// Prints to stdout; indented unless it is one of many lines. Replaces bytes that are not UTF-8, and writes null for a
+// number that is not finite.
 void print_json(const Json& document);
 void print_json_line(const Json& document);
 

@@ -10,11 +10,11 @@ struct LinePlot {
   std::vector<float> values;  // at equal distances along the x axis; finite
   double x_end = 0;           // of the axis, which starts at 0
   std::string x_label;
-  bool logarithmic = false;  // from the lowest value; wants values above 0. Else from 0
+  bool logarithmic = false;  // starts at the lowest value; needs values above 0. Else it starts at 0
 };
 
-// A line of values as text of at most `columns` by 14 characters: in Braille dots, or where those can't be shown in
-// asterisks.
+// Draws values as a line of at most `columns` by 14 characters: in Braille dots, or in asterisks if the terminal has
+// none.
 std::string drawing(const LinePlot& plot, std::size_t columns, bool utf8);
 
 }  // namespace gpunn::cli

@@ -12,9 +12,9 @@
 
 int main(int argc, char** argv) {
   gpunn::cli::prepare_standard_files();
-  // The OpenMP team of a plugin that has one waits between two kernels. By default it spins for milliseconds on cores
-  // that other programs, or its own threads, need; this many spins cover the gaps of a step. libgomp reads it when a
-  // plugin brings it in.
+  // The OpenMP team of a plugin waits between two kernels. By default it spins for milliseconds on cores that other
+  // programs, or its own threads, need. This number of spins covers the gaps of a step. libgomp reads the variable when
+  // a plugin loads it.
   setenv("GOMP_SPINCOUNT", "30000", 0);
   gpunn::ExitCode code = gpunn::ExitCode::failed;
   try {
@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   }
   gpunn::shutdown_plugins();
   gpunn::cli::flush_stdout();
-  // A full disk or a closed pipe behind stdout must not pass for success.
+  // A full disk or a closed pipe behind stdout must be an error.
   if (const int error = gpunn::cli::stdout_error(); error != 0) {
     gpunn::cli::write_to_stderr("gpunn: can't write to the standard output: " + gpunn::reason_of(error) + "\n");
     if (code == gpunn::ExitCode::done) code = gpunn::ExitCode::failed;

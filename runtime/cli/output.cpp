@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kBuffered = std::size_t{64} << 10;
 
-std::string waiting;  // to be written
+std::string waiting;  // text that waits to be written
 int first_error = 0;
 
 void require_descriptor(int wanted, int mode) {
@@ -30,7 +30,7 @@ void require_descriptor(int wanted, int mode) {
 
 void prepare_standard_files() {
   require_descriptor(STDIN_FILENO, O_RDONLY);
-  require_descriptor(STDOUT_FILENO, O_RDONLY);  // so that writes fail
+  require_descriptor(STDOUT_FILENO, O_RDONLY);  // opened so that writes fail
   require_descriptor(STDERR_FILENO, O_WRONLY);
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);

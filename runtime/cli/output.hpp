@@ -7,15 +7,15 @@
 
 namespace gpunn::cli {
 
-// Opens what the program was started without of descriptors 0 to 2: else the next file that is opened takes the number,
-// and gets what is told to the user. What goes to such a stdout is an error at the end, what goes to stderr is not.
-// A pipe whose reader has gone, or a file beyond `ulimit -f`, is an error of the write from here on, and no signal.
+// Opens the descriptors 0 to 2 that were closed when the program started. Otherwise the next opened file would get
+// their numbers, and the program's output. Such a stdout is an error at the end; such a stderr is not. From here on, a
+// pipe without a reader, or a file beyond `ulimit -f`, is a write error and no signal.
 void prepare_standard_files();
 
-// On stdout, by one thread. A failure ends nothing, least of all a training; the program's end tells of the first.
+// Writes to stdout, from one thread. A failure does not end a training; the program reports the first one at its end.
 void write_to_stdout(std::string_view text);
-void flush_stdout();  // what has gathered
-// The errno of the first write that failed, 0: none has.
+void flush_stdout();  // flushes the buffer
+// The errno of the first write that failed; 0: none.
 int stdout_error();
 
 template <class... Values>

@@ -45,7 +45,7 @@ void print_ops(const PlanReport& report, bool colour) {
   put("{}", table.text(colour));
 }
 
-// Why ops are not run by the plugin on top of the chain: each reason once, with the ops that have it.
+// Why the top plugin of the chain does not run some ops: each reason once, with its ops.
 void print_refusals(const PlanReport& report) {
   std::map<std::string, std::map<std::string, int>> ops_of;
   for (const PlannedOp& op : report.ops) {
@@ -60,7 +60,7 @@ void print_refusals(const PlanReport& report) {
   }
 }
 
-// The fused subgraphs, and the reasons of the plugins that could have fused more.
+// The fused subgraphs, and the reasons of plugins that could have fused more.
 void print_subgraphs(const PlanReport& report, bool colour) {
   if (!report.subgraphs.empty()) {
     Table table({{"SUBGRAPH"}, {"OPS"}, {"BACKEND"}, {"WORKSPACE", Align::right}});
@@ -136,7 +136,7 @@ void print_report(const PlanReport& report, const RanksPlanOptions& ranks, bool 
   print_totals(report, colour);
 }
 
-// What each pass did, and the program behind the last.
+// The changes of each pass, and the program after the last pass.
 void print_inference(const PlanReport& report, int64_t rows, bool why) {
   const bool colour = terminal_of(STDOUT_FILENO).colour;
   put("{} ops of a call with {} {} on {}\n\n", report.ops.size(), rows, rows == 1 ? "row" : "rows",
@@ -201,7 +201,7 @@ ExitCode show_inference(const PlanArguments& arguments, bool as_json) {
 }
 
 ExitCode show_schedule(const PlanArguments& arguments, bool as_json) {
-  // Else an experiment named behind the option would be taken for it, and written over.
+  // An experiment named after the option would be taken for the chart's file, and overwritten.
   if (!arguments.chart.empty() && arguments.chart.extension() != ".svg") {
     throw Error("--schedule: expected a file that ends in .svg, found '" + arguments.chart.string() +
                     "'; an experiment goes in front: gpunn plan EXPERIMENT --schedule",
@@ -233,12 +233,12 @@ void add_plan(CommandLine& line) {
   add_experiment_options(verb, options->experiment);
   options->schedule =
       verb.add_option("--schedule", options->chart,
-                      "Draw the learning rate over the training instead, in a file too where one is named")
+                      "Draw the learning rate over the training instead; with FILE.svg, write it there as well")
           .expected(0, 1)
           .type_name("[FILE.svg]");
   add_ranks_plan_options(verb, options->ranks);
   verb.add_flag("--inference", options->inference,
-                "Show the program of a call of a trained model instead: a run folder, a checkpoint or an ONNX file");
+                "Show the inference program of a trained model instead: a run folder, a checkpoint or an ONNX file");
   verb.add_option("--rows", options->rows, "With --inference: the rows of a call")
       .capture_default_str()
       .range(1, 1 << 20)
@@ -248,7 +248,7 @@ void add_plan(CommandLine& line) {
   verb.add_option("--without", options->without, "With --inference: leave out these passes")
       .one_of(passes)
       .expected(1, 100);
-  verb.add_flag("--why", options->why, "Say why ops are run by a base, and not by the plugin above it");
+  verb.add_flag("--why", options->why, "Say why a base runs an op, and not the plugin above it");
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {

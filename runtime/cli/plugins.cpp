@@ -54,10 +54,10 @@ void add_plugins(CommandLine& line) {
     bool names = false;
   };
   auto options = std::make_shared<Options>();
-  Verb verb = line.program.add_verb("plugins", "List every plugin file seen, and what became of it",
+  Verb verb = line.program.add_verb("plugins", "List every plugin file found, and its status",
                                     {"gpunn plugins", "gpunn plugins --plugin build/libgpunn_backend_mine.so --json"});
   add_plugin_option(verb, options->plugins);
-  verb.add_flag("--names", options->names, "Print only the names of the working backends, one a line");
+  verb.add_flag("--names", options->names, "Print only the names of the working backends, one on each line");
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {
@@ -71,8 +71,8 @@ void add_plugins(CommandLine& line) {
           if (report.status == PluginStatus::ok) put("{}\n", printable(report.name));
         }
       } else if (reports.empty()) {
-        put("no plugin files seen; they are called libgpunn_backend_*.so and looked for in --plugin, "
-            "$GPUNN_PLUGIN_PATH and beside libgpunn\n");
+        put("no plugin files found; they are called libgpunn_backend_*.so and searched in --plugin, $GPUNN_PLUGIN_PATH "
+            "and beside libgpunn\n");
       } else {
         print_table(reports);
       }

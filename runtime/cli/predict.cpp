@@ -42,7 +42,7 @@ void print_prediction(const Prediction& prediction, double least_score) {
   }
 }
 
-// Each image with its boxes, under its name in a folder.
+// Writes each image with its boxes, under its own name in a folder.
 void draw(const std::vector<Prediction>& predictions, const std::filesystem::path& folder, double least_score) {
   std::filesystem::create_directories(folder);
   for (const Prediction& one : predictions) {
@@ -59,7 +59,7 @@ Model load_for_lines(const std::filesystem::path& path, const std::vector<std::s
   return Model::load(trained.path, {.calls = 1, .overrides = trained.overrides});
 }
 
-// A line of JSON for each prediction of a file, or for why there is none; written at once. False: there is none.
+// Prints a line of JSON for each prediction of a file, or for its error. Returns false if there is an error.
 bool print_lines(const Model& model, const std::filesystem::path& file, int64_t top) {
   bool done = true;
   try {
@@ -77,7 +77,7 @@ bool print_lines(const Model& model, const std::filesystem::path& file, int64_t 
   return done;
 }
 
-// Files whose paths come on stdin, one a line.
+// Predicts the files whose paths come on stdin, one on each line.
 ExitCode predict_stdin(const Model& model, int64_t top) {
   bool all = true;
   for (std::string path; std::getline(std::cin, path);) {
@@ -101,7 +101,7 @@ void add_predict(CommandLine& line) {
     bool is_stdin() const { return request.inputs.size() == 1 && request.inputs.front() == "-"; }
   };
   auto options = std::make_shared<Options>();
-  Verb verb = line.program.add_verb("predict", "Say what a trained model makes of images, rows of tables, or test rows",
+  Verb verb = line.program.add_verb("predict", "Predict images, rows of tables, or test rows with a trained model",
                                     {"gpunn predict runs/lenet_mnist/2025-01-02T03-04-05Z seven.png",
                                      "gpunn predict runs/photos/2025-01-02T03-04-05Z new_photos/ 'more/*.jpg'",
                                      "gpunn predict runs/iris/2025-01-02T03-04-05Z flowers.csv --json",
@@ -111,12 +111,12 @@ void add_predict(CommandLine& line) {
   verb.add_option("model", options->model, "A run folder (its best checkpoint), a checkpoint or an ONNX file")
       .required()
       .type_name("RUN|CHECKPOINT|ONNX");
-  verb.add_option("inputs", options->request.inputs,
-                  "PNG, JPEG or binary PGM/PPM files, folders of them, CSV files with a row of features a line, or "
-                  "patterns of such; '-' alone: paths of such on stdin, one a line, answered with lines of JSON")
+  verb.add_option(
+          "inputs", options->request.inputs,
+          "PNG, JPEG or binary PGM/PPM files, folders of them, CSV files with a row of features on each line, or "
+          "patterns of such names; '-' alone: read paths from stdin, one on each line, and answer with lines of JSON")
       .type_name("FILE");
-  verb.add_option("--row", options->request.rows,
-                  "Row of the test data, which is read for it, counted from 0; may be repeated")
+  verb.add_option("--row", options->request.rows, "Row of the test data, counted from 0; may be repeated")
       .repeated()
       .type_name("N");
   verb.add_option("--top", options->request.top_k, "Classes to print for each")
@@ -125,20 +125,19 @@ void add_predict(CommandLine& line) {
       .type_name("K");
   verb.add_option(
           "--watch", options->watched,
-          "Predict the images in a folder, and each that comes once it is whole, as a line of JSON, until Ctrl-C")
+          "Predict each image in a folder, and each new one as soon as it is complete, as a line of JSON, until Ctrl-C")
       .type_name("DIR")
       .excludes("inputs")
       .excludes("--row");
-  verb.add_flag("--skip-existing", options->skip_existing, "Of --watch: only images that come from now on")
-      .needs("--watch");
-  verb.add_option("--draw", options->drawn, "Of a detection: write each image with its boxes to this folder, as PNG")
+  verb.add_flag("--skip-existing", options->skip_existing, "With --watch: only new images").needs("--watch");
+  verb.add_option("--draw", options->drawn, "Detection: write each image with its boxes to this folder, as PNG")
       .type_name("DIR");
   verb.add_option("--least-score", options->least_score,
-                  "Of a detection: boxes of a lower score are neither printed nor drawn; --json and --coco have all")
+                  "Detection: leave out boxes with a lower score; --json and --coco contain all")
       .capture_default_str()
       .range(0, 100)
       .type_name("PERCENT");
-  verb.add_option("--coco", options->coco, "Of a detection: write the boxes as COCO's evaluators read results")
+  verb.add_option("--coco", options->coco, "Detection: write the boxes as a file of COCO's results")
       .type_name("FILE.json");
   add_backend_option(verb, options->backend);
   add_set_option(verb, options->settings);
@@ -147,7 +146,7 @@ void add_predict(CommandLine& line) {
     line.action = [&line, options] {
       const int64_t top = options->request.top_k;
       if (!options->watched.empty()) {
-        StopSignal stop;  // before the threads start, which shall not take the signal
+        StopSignal stop;  // before the threads start, since they must not receive the signal
         const Model model = load_for_lines(options->model, options->settings, options->backend);
         watch_images(options->watched, {.skip_existing = options->skip_existing, .stop = stop.descriptor()},
                      [&](const std::filesystem::path& image) { print_lines(model, image, top); });

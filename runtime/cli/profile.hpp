@@ -13,15 +13,15 @@ namespace gpunn::cli {
 struct ProfileArguments {
   Argument option;
   ProfileOptions values;
-  // None where --profile was not given.
+  // None if --profile was not given.
   std::optional<ProfileOptions> get() const;
 };
 
-// `what` is measured; `without_file` says what becomes of the trace where no file is named.
+// Help text: `what` is measured; `without_file` says where the trace goes if no file is named.
 void add_profile_options(Verb verb, ProfileArguments& arguments, const std::string& what = "training steps",
                          const std::string& without_file = "by default trace.json in the run folder");
 
-// The ops by the time they take, the largest first, and what they are compared with.
+// Prints the ops by their time, the largest first, and the ceilings.
 std::string profile_text(const ProfileReport& report, bool colour);
 
 }  // namespace gpunn::cli

@@ -9,18 +9,19 @@
 
 namespace gpunn::cli {
 
-// One line that tells how far a training is, in at most `width` columns; what matters least is left out first.
+// A line about the progress of a training, in at most `width` columns. Drops the least important parts first.
 std::string progress_line(const StepReport& report, std::size_t width, bool utf8);
 
-// Shows a training on stderr: on a terminal a line that is drawn anew at most ten times a second, elsewhere plain lines
-// with the seconds since the program began: at most ten an epoch and one a second, and one for the epoch's end.
+// Shows a training on stderr. On a terminal it redraws one line at most ten times a second. Elsewhere it prints plain
+// lines with the seconds since the program began: at most ten for each epoch and one a second, and one at the end of
+// each epoch.
 class Progress : public TrainingListener {
  public:
   void on_message(const std::string& text) override;
   void on_start(const RunStart& start) override;
   void on_step(const StepReport& report) override;
   void on_epoch(const EpochReport& report) override;
-  // Removes an unfinished line, in front of other output.
+  // Removes an unfinished line, before other output.
   void clear();
 
  private:
@@ -32,14 +33,14 @@ class Progress : public TrainingListener {
   int64_t line_epoch_ = 0, line_tenth_ = 0;  // of the last plain line
 };
 
-// Announcements only.
+// Only announcements.
 class Quiet : public TrainingListener {
  public:
   void on_start(const RunStart& start) override;
   void on_message(const std::string& text) override;
 };
 
-// A JSON document a line on stdout for each event, and everything else as `next` does it.
+// Prints each event as a JSON document on a line of stdout, and passes everything on to `next`.
 class JsonLines : public TrainingListener {
  public:
   explicit JsonLines(TrainingListener& next) : next_(next) {}

@@ -34,7 +34,7 @@ std::string outcome(const RaceEntry& entry) {
   return entry.result.interrupted ? "interrupted" : "done";
 }
 
-// "ACCURACY": the title of the column of the task's most telling metric.
+// "ACCURACY": the column title of the task's most informative metric.
 std::string telling_metric(const RaceReport& report) {
   std::string title = "METRIC";
   for (const RaceEntry& entry : report.entries) {
@@ -77,7 +77,7 @@ Table table_of(const RaceReport& report, bool colour) {
   return table;
 }
 
-// What could not take part, and what gave up, a line each.
+// The backends that could not take part or failed, one on each line.
 std::string reasons(const RaceReport& report, bool markdown) {
   std::string text;
   const auto add = [&](const std::string& line) {
@@ -146,7 +146,7 @@ void add_race(CommandLine& line) {
       .type_name("FILE.svg");
   const std::vector<std::pair<std::string, ReportFormat>> formats{{"text", ReportFormat::text},
                                                                   {"markdown", ReportFormat::markdown}};
-  verb.add_choice("--format", arguments->format, formats, "How the table is written");
+  verb.add_choice("--format", arguments->format, formats, "Format of the table");
   verb.add_option("--runs", arguments->experiment.runs, "Folder for run folders instead of ./runs").type_name("DIR");
   add_quiet_flag(verb, line);
   add_json_flag(verb, line);

@@ -9,17 +9,17 @@ namespace gpunn::cli {
 
 void add_rank_options(Verb verb, RankOptions& options) {
   verb.add_option("--devices", options.devices,
-                  "Train with so many processes on this machine, each with a device and a part of every batch; the "
-                  "default is 1, or what mpirun, srun or torchrun says")
+                  "Number of processes on this machine; each has a device and a part of every batch; default: 1, or "
+                  "the number that mpirun, srun or torchrun started")
       .type_name("N");
-  verb.add_option("--restarts", options.restarts,
-                  "With --devices: when a process ends by a fault, go on from the last checkpoint, at most so often; "
-                  "default: 0")
+  verb.add_option(
+          "--restarts", options.restarts,
+          "With --devices: how often to restart from the last checkpoint after a process has failed; default: 0")
       .type_name("N");
-  verb.add_option("--rank", options.rank, "The number of this process among --world, from 0").type_name("N");
-  verb.add_option("--world", options.world, "How many processes train together").type_name("N");
+  verb.add_option("--rank", options.rank, "Number of this process among --world, from 0").type_name("N");
+  verb.add_option("--world", options.world, "Number of processes that train together").type_name("N");
   verb.add_option("--rendezvous", options.rendezvous,
-                  "Where the process of rank 0 listens for the others: its machine and a free port")
+                  "Address where rank 0 listens for the others: its machine and a free port")
       .type_name("HOST:PORT");
 }
 
@@ -46,7 +46,7 @@ ExitCode RankOptions::start() const {
 
 std::optional<RankPlace> RankOptions::place() const {
   if (rank || world) return rank_from_options(rank, world, rendezvous);
-  // The launcher may not know where rank 0 is to be found.
+  // The launcher may not know the address of rank 0.
   if (!rendezvous.empty()) ::setenv("GPUNN_RENDEZVOUS", rendezvous.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
   std::optional<RankPlace> found = find_rank();
   if (!found && !rendezvous.empty()) {
@@ -62,7 +62,7 @@ bool is_silent_rank() {
   try {
     const std::optional<RankPlace> place = find_rank();
     return place && place->rank > 0;
-  } catch (const Error&) {  // told where it matters
+  } catch (const Error&) {  // shown where it matters
     return false;
   }
 }

@@ -11,7 +11,7 @@
 
 namespace gpunn::cli {
 
-// Of `run` and `resume`: whether this process trains alone, is one of several, or starts several.
+// Options of `run` and `resume`: whether this process trains alone, is one of several, or starts several.
 struct RankOptions {
   std::optional<int64_t> devices, rank, world;
   std::optional<int64_t> restarts;
@@ -20,16 +20,16 @@ struct RankOptions {
   bool starts_others() const;
   // Starts this program once for each device, with the same command line, and waits for their end.
   ExitCode start() const;
-  // Empty: alone. Throws Error(usage) where options and environment don't go together.
+  // Empty: alone. Throws Error(usage) if options and environment contradict each other.
   std::optional<RankPlace> place() const;
 };
 
 void add_rank_options(Verb verb, RankOptions& options);
 
-// Whether the launcher's environment makes this a rank that shows nothing.
+// Whether the launcher's environment makes this a rank that prints nothing.
 bool is_silent_rank();
 
-// Tells the process that started the ranks which run folder they have, and passes everything on.
+// Sends the run folder to the process that started the ranks, and passes every event on.
 class RunTeller final : public TrainingListener {
  public:
   explicit RunTeller(TrainingListener& next) : next_(next) {}

@@ -21,7 +21,7 @@ namespace gpunn::cli {
 
 namespace {
 
-// All of the text as a number.
+// Parses the whole text as a number.
 template <class T>
 std::optional<T> number_of(std::string_view text) {
   T number{};
@@ -67,7 +67,7 @@ std::vector<int64_t> estimated(const RanksPlanOptions& options) {
   return result;
 }
 
-// Of the device's part of a step, the share that is done by then.
+// The share of the device's work in a step that is done by then.
 std::string share_text(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
 }  // namespace
@@ -86,23 +86,22 @@ void RanksPlanOptions::check() const {
 
 void add_ranks_plan_options(Verb verb, RanksPlanOptions& options) {
   verb.add_option("--devices", options.devices,
-                  "The step of the first of so many devices, and what passes between them")
+                  "Plan the step of rank 0 of this many devices, and the data that they exchange")
       .range(1, 1 << 20)
       .type_name("N");
   verb.add_option("--step-time", options.step_milliseconds,
-                  "With --devices: estimate the step from the milliseconds that it takes on one device with the rows "
-                  "of one of them")
+                  "With --devices: estimate the step from its milliseconds on one device, with the rows of one device")
       .type_name("MS");
   verb.add_option("--estimate-for", options.estimate_for,
-                  "With --step-time: for these numbers of devices, each with as many rows; default: --devices")
+                  "With --step-time: numbers of devices to estimate, each device with as many rows; default: --devices")
       .type_name("N,...");
-  verb.add_option("--per-machine", options.per_machine, "With --step-time: devices of a machine")
+  verb.add_option("--per-machine", options.per_machine, "With --step-time: devices in a machine")
       .capture_default_str()
       .range(1, 1024)
       .type_name("N");
   verb.add_option("--link", options.link,
-                  "With --step-time: between devices of a machine, gigabytes a second and microseconds of a hop; "
-                  "default: 290:3.4, NVLink of H200s")
+                  "With --step-time: link between devices of a machine, in GB/s and microseconds of latency; default: "
+                  "290:3.4, NVLink of H200s")
       .type_name("GB:US");
   verb.add_option("--network", options.network,
                   "With --step-time: the same between machines, for each device; default: 48:14, 400 Gbit/s")

@@ -10,20 +10,20 @@
 
 namespace gpunn::cli {
 
-// Of `plan`: several devices, and how long their step takes.
+// Options of `plan` for several devices, and for an estimate of their step.
 struct RanksPlanOptions {
   int64_t devices = 1;
-  double step_milliseconds = 0;  // of one device with the rows of one of them; 0: nothing is estimated
+  double step_milliseconds = 0;  // on one device with the rows of one of them; 0: no estimate
   std::string estimate_for;      // devices, as 8,64,1024; empty: `devices`
   int64_t per_machine = 8;
-  std::string link, network;  // GIGABYTES:MICROSECONDS; empty: those of Cluster
+  std::string link, network;  // GIGABYTES:MICROSECONDS; empty: the defaults of Cluster
 
-  // Throws Error(usage) on options that don't go together, or links that are none.
+  // Throws Error(usage) if options contradict each other or a link is malformed.
   void check() const;
 };
 void add_ranks_plan_options(Verb verb, RanksPlanOptions& options);
 
-// Nothing where there is one device.
+// Empty with one device.
 void print_ranks(const PlanReport& report, const RanksPlanOptions& options, bool colour);
 Json estimates_json(const PlanReport& report, const RanksPlanOptions& options);
 

@@ -32,13 +32,13 @@ void add_report(CommandLine& line) {
   };
   auto options = std::make_shared<Options>();
   Verb verb =
-      line.program.add_verb("report", "Write what there is to see of a run as one HTML page",
+      line.program.add_verb("report", "Write a run's figures and pictures as one HTML page",
                             {"gpunn report runs/lenet_mnist/2025-01-02T03-04-05Z",
                              "gpunn report runs/lenet_mnist/2025-01-02T03-04-05Z --output lenet.html --mistakes 100"});
   verb.add_option("run", options->request.run, "The run folder").required().type_name("RUN");
-  verb.add_option("--output", options->request.file, "The page, instead of report.html in the run folder")
+  verb.add_option("--output", options->request.file, "File of the page, instead of report.html in the run folder")
       .type_name("FILE");
-  verb.add_option("--mistakes", options->request.mistakes, "Of the worst mistakes, so many at most")
+  verb.add_option("--mistakes", options->request.mistakes, "Number of the worst mistakes to show, at most")
       .capture_default_str()
       .range(0, 10'000)
       .type_name("N");

@@ -17,13 +17,13 @@ void add_resume(CommandLine& line) {
     RankOptions ranks;
   };
   auto options = std::make_shared<Options>();
-  Verb verb = line.program.add_verb("resume", "Go on with an interrupted run, in its folder",
+  Verb verb = line.program.add_verb("resume", "Continue an interrupted run, in its folder",
                                     {"gpunn resume runs/lenet_mnist/2025-01-02T03-04-05Z",
                                      "gpunn resume runs/lenet_mnist/2025-01-02T03-04-05Z --epochs 20"});
   verb.add_option("run", options->run, "The run folder").required().type_name("RUN");
   add_backend_option(verb, options->backend);
   add_set_option(verb, options->settings);
-  verb.add_option("--epochs", options->epochs, "Epochs to train, those that are done included").type_name("N");
+  verb.add_option("--epochs", options->epochs, "Epochs in total, including those already done").type_name("N");
   add_display_flags(verb, line, options->display);
   add_rank_options(verb, options->ranks);
   verb.callback([&line, options] {

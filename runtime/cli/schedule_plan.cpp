@@ -10,7 +10,7 @@ namespace gpunn::cli {
 
 namespace {
 
-// Of a table with more rows only the first and the last are shown.
+// A table with more rows shows only the first and the last ones.
 constexpr std::size_t kMostScheduleRows = 24, kLastRows = 4;
 
 }  // namespace

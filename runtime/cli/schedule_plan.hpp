@@ -7,7 +7,7 @@
 
 namespace gpunn::cli {
 
-// A training's learning rates as text: the curve, and a table of where it begins, turns and ends.
+// A training's learning rates as text: the curve, and a table of the steps where it begins, turns and ends.
 std::string schedule_text(const ScheduleReport& report, std::size_t columns, bool utf8, bool colour);
 
 }  // namespace gpunn::cli

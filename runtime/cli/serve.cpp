@@ -31,7 +31,7 @@ struct ServeOptions {
   std::filesystem::path certificate, key, token_file, access_log;
 };
 
-// The token comes from a file or the environment: a command line can be read by every user of the machine.
+// The token comes from a file or the environment, because every user of the machine can read a command line.
 std::string token_of(const ServeOptions& options) {
   std::string token;
   if (!options.token_file.empty()) {
@@ -103,9 +103,9 @@ void add_network_options(Verb verb, ServeOptions& options) {
       .needs("--tls-certificate")
       .type_name("FILE");
   verb.add_option("--token-file", options.token_file,
-                  "File with the token that clients have to show; default: that of $GPUNN_SERVE_TOKEN, where it is set")
+                  "File with the token that clients must send; default: the token in $GPUNN_SERVE_TOKEN, if it is set")
       .type_name("FILE");
-  verb.add_option("--access-log", options.access_log, "File for a line an answer; '-': the standard error")
+  verb.add_option("--access-log", options.access_log, "Access log, with a line for each answer; '-': standard error")
       .type_name("FILE");
 }
 
@@ -114,13 +114,13 @@ void add_limits(Verb verb, ServeOptions& options) {
   const auto milliseconds = [&](const char* name, int64_t& value, const char* help) {
     verb.add_option(name, value, help).capture_default_str().range(0, kMostMilliseconds).type_name("MS");
   };
-  milliseconds("--timeout", options.timeout, "Milliseconds from a request to its answer; 0: no bound");
-  milliseconds("--idle-timeout", options.idle_timeout, "Milliseconds that a connection may stay without a request");
+  milliseconds("--timeout", options.timeout, "Milliseconds from a request to its answer; 0: no limit");
+  milliseconds("--idle-timeout", options.idle_timeout, "Milliseconds that a connection may be idle");
   milliseconds("--transfer-timeout", options.transfer_timeout,
                "Milliseconds for all bytes of a request to arrive, or of an answer to leave");
   milliseconds("--drain-timeout", options.drain_timeout,
-               "Milliseconds to answer what was accepted when the service is told to stop");
-  verb.add_option("--max-connections", options.connections, "Clients at the same time")
+               "Milliseconds to answer accepted requests when the service stops");
+  verb.add_option("--max-connections", options.connections, "Connections at the same time")
       .capture_default_str()
       .range(1, 1 << 20)
       .type_name("N");
@@ -139,7 +139,7 @@ void add_limits(Verb verb, ServeOptions& options) {
 }
 
 ExitCode serve(const ServeOptions& options) {
-  StopSignal stop;  // before the threads start, which shall not take the signal
+  StopSignal stop;  // before the threads start, since they must not receive the signal
   Service service(serving_options(options));
   std::string names;
   for (const std::string& model : service.models()) names += (names.empty() ? "" : ", ") + model;
@@ -151,7 +151,7 @@ ExitCode serve(const ServeOptions& options) {
   if (service.stop()) return ExitCode::done;
   write_to_stderr("gpunn: some requests were not answered within --drain-timeout\n");
   flush_stdout();
-  std::_Exit(static_cast<int>(ExitCode::failed));  // what hangs on a device would hang here, too
+  std::_Exit(static_cast<int>(ExitCode::failed));  // the destructors would wait for a device that hangs
 }
 
 }  // namespace
@@ -159,7 +159,7 @@ ExitCode serve(const ServeOptions& options) {
 void add_serve(CommandLine& line) {
   auto options = std::make_shared<ServeOptions>();
   Verb verb = line.program.add_verb(
-      "serve", "Answer requests over HTTP with trained models, as Triton does",
+      "serve", "Serve trained models over HTTP, by the protocol of Triton",
       {"gpunn serve runs/lenet_mnist/2025-01-02T03-04-05Z",
        "gpunn serve digits=runs/lenet_mnist/2025-01-02T03-04-05Z photos:2=photos.h5 --port 9000",
        "gpunn serve digits=runs/lenet_mnist/2025-01-02T03-04-05Z --max-batch 128 --max-delay 500 --access-log -"});
@@ -187,12 +187,12 @@ void add_serve(CommandLine& line) {
       .capture_default_str()
       .range(1, 1 << 24)
       .type_name("N");
-  verb.add_option("--instances", options->instances, "Batches of a model that may run at the same time")
+  verb.add_option("--instances", options->instances, "Batches of a model that run at the same time, at most")
       .capture_default_str()
       .range(1, 64)
       .type_name("N");
   verb.add_option("--warm-up", options->warm_up,
-                  "Milliseconds that loading a model may take longer, to have the kernels of its batches ready")
+                  "Milliseconds of additional time to load a model, to prepare the kernels of its batches")
       .capture_default_str()
       .range(0, 86'400'000)
       .type_name("MS");

@@ -29,7 +29,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// What ranks are given to end by themselves once another has, of which they hear at once.
+// The time in which ranks end by themselves after another one has ended; they hear of it at once.
 constexpr std::chrono::seconds kOthersEnd{8};
 constexpr std::array<int, 3> kPassedOn = {SIGINT, SIGTERM, SIGHUP};
 
@@ -53,7 +53,7 @@ std::vector<std::string> own_arguments() {
   return kept;
 }
 
-// The command line that goes on with a run: the options that `resume` has are those of the run.
+// The command line that resumes a run: the other options are those of the run.
 std::vector<std::string> resume_arguments(const std::vector<std::string>& arguments, const std::string& run) {
   std::vector<std::string> result = {arguments.front(), "resume", run};
   for (const std::string_view flag : {"--quiet", "--json", "--report"}) {
@@ -62,7 +62,7 @@ std::vector<std::string> resume_arguments(const std::vector<std::string>& argume
   return result;
 }
 
-// Below the ports that systems give out by themselves, so that no connection takes it before rank 0 does.
+// Below the ports that systems assign by themselves, so that no connection takes the port before rank 0 does.
 std::string free_port() {
   constexpr int kFirst = 20000, kCount = 12000, kStep = 101;
   int port = ::getpid() % kCount;
@@ -109,7 +109,7 @@ class Ranks {
     }
   }
 
-  // The first fault's exit code, or 0 where all ended well. Signals of kPassedOn are blocked.
+  // The exit code of the first fault, or 0 if all ended well. The signals of kPassedOn are blocked.
   int wait(const sigset_t& signals) {
     std::optional<SteadyClock::time_point> deadline;
     int code = 0;
@@ -135,7 +135,7 @@ class Ranks {
     return code;
   }
 
-  // Of rank 0; empty: it had none yet.
+  // The run folder of rank 0; empty: it has none yet.
   std::string run() const {
     std::array<char, 4096> room{};
     const std::ptrdiff_t size = read_all(run_.get(), room);
@@ -155,7 +155,7 @@ class Ranks {
       ranks_.push_back({.process = child});
       return;
     }
-    // Signals of the terminal go to this program, which passes them on; its end asks the ranks to stop.
+    // This program receives the terminal's signals and passes them on; its end asks the ranks to stop.
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (::getppid() != parent) ::_exit(static_cast<int>(ExitCode::interrupted));
@@ -192,7 +192,7 @@ class Ranks {
   bool stopping_ = false;
 };
 
-// Whether another try may help: mistakes, missing files, divergence and a user's stop come again.
+// Whether another attempt may help. Mistakes, missing files, divergence and a user's stop would occur again.
 bool is_fault(int code) { return code == static_cast<int>(ExitCode::failed); }
 
 }  // namespace

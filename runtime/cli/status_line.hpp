@@ -8,26 +8,25 @@
 
 namespace gpunn::cli {
 
-// Writes to stderr, all or what goes. A terminal that is gone, a closed pipe or a full disk behind it ends nothing:
-// no message is worth a training.
+// Writes to stderr as much as possible. A closed terminal or pipe, or a full disk, does not end the training.
 void write_to_stderr(std::string_view text);
 
-// The unfinished line at the bottom of a terminal that is drawn anew again and again, and the lines above it. There is
-// one stderr, hence one of these; any thread may use it.
+// The unfinished line at the bottom of a terminal, which is redrawn again and again, and the lines above it. There is
+// one stderr, so there is one object of this class. Any thread may use it.
 class StatusLine {
  public:
   static StatusLine& of_stderr();
 
   const Terminal& terminal() const { return terminal_; }
-  // Columns for a line to be drawn: one is left free, as some terminals wrap when the last one is written to.
+  // Columns of the drawn line. One column stays free, since some terminals wrap when the last one is written.
   std::size_t width() const;
-  // In place of what was drawn before. `owner` names who draws.
+  // Replaces the drawn line. `owner` identifies who draws.
   void draw(const void* owner, std::string_view line);
-  // A line that stays.
+  // Prints a line that stays.
   void print(std::string_view line);
-  // The same; elsewhere than on a terminal it begins with the seconds since the program began.
+  // The same. If stderr is not a terminal, the line begins with the seconds since the program began.
   void print_stamped(std::string_view line);
-  // Removes what is drawn, in front of other output; with an owner, only what that one drew.
+  // Removes the drawn line before other output; with an owner, only that owner's line.
   void clear(const void* owner = nullptr);
 
  private:

@@ -4,8 +4,9 @@
 
 namespace gpunn::cli {
 
-// Takes SIGINT (Ctrl-C), SIGTERM and SIGHUP for a program that serves until it is told to stop. Made before threads
-// are, it keeps the signals from them. A signal that the program was started to ignore, as by nohup, stays ignored.
+// Receives SIGINT (Ctrl-C), SIGTERM and SIGHUP for a program that serves until it is stopped. Create it before any
+// thread, so that threads do not receive the signals. A signal that was ignored when the program started, as by nohup,
+// stays ignored.
 class StopSignal {
  public:
   StopSignal();
@@ -13,9 +14,10 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  // Returns at the first signal. From then on a second one ends the process at once, with exit code 130.
+  // Returns at the first signal. After that, a second one ends the process at once with exit code 130.
   void wait();
-  // A descriptor that can be read from the first signal on, for who waits for something else too. It is this object's.
+  // A descriptor that becomes readable at the first signal, for callers that wait for other things too. This object
+  // owns it.
   int descriptor();
 
  private:

@@ -104,9 +104,9 @@ void add_summary(CommandLine& line) {
       {"gpunn summary experiments/resnet18_cifar10.yaml", "gpunn summary models/resnet50.yaml --input 3,224,224"});
   add_experiment_options(verb, options->experiment);
   verb.add_option("--input", options->input,
-                  "Shape of a sample in place of the data set's, as 3,224,224; EXPERIMENT may then be a model's file")
+                  "Shape of a sample instead of the data set's, as 3,224,224; EXPERIMENT may then be a model's file")
       .type_name("C,H,W");
-  verb.add_option("--batch-size", options->batch, "Samples of a batch, for data.batch_size").type_name("N");
+  verb.add_option("--batch-size", options->batch, "Batch size, instead of data.batch_size").type_name("N");
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {

@@ -6,7 +6,7 @@
 
 namespace gpunn::cli {
 
-// What the terminal on a file descriptor can do.
+// The abilities of the terminal on a file descriptor.
 struct Terminal {
   bool interactive = false;  // a terminal, and not a dumb one
   bool colour = false;       // interactive, and NO_COLOR is not set
@@ -14,17 +14,17 @@ struct Terminal {
 };
 Terminal terminal_of(int descriptor);
 
-// Columns now; 80 where that is not known.
+// Present number of columns; 80 if unknown.
 std::size_t columns_of(int descriptor);
 
-// Characters that the text takes up, if each of its code points takes one column and escape sequences none.
+// Columns of the text, if each code point takes one column and escape sequences take none.
 std::size_t display_width(std::string_view text);
 
 enum class Colour { bold, red, green, yellow, dim };
-// The text in colour, or as it is.
+// Colours the text, if the terminal has colours.
 std::string coloured(const std::string& text, Colour colour, bool enabled);
 
-// Text from outside, its control characters escaped, so that a file's name can't drive the terminal.
+// Text from outside with its control characters escaped, so that a file's name cannot control the terminal.
 std::string printable(std::string_view text);
 
 }  // namespace gpunn::cli

@@ -37,18 +37,18 @@ void print_summary(const RunResult& result) {
       bytes_text(result.persistent_bytes), bytes_text(result.data_bytes));
   put("run       {}\n", run);
   if (result.profile) put("\n{}", profile_text(*result.profile, terminal_of(STDOUT_FILENO).colour));
-  // A stop was told of when it came.
+  // The interrupt was already reported when it came.
   if (result.interrupted) {
     put("\nnext:\n  gpunn resume {}\n", run);
   } else {
-    // What gives images has no classes or numbers to predict.
+    // A task with images as outputs has no classes or numbers to predict.
     const bool images = result.final_evaluation.scores.find("psnr") != nullptr;
     put("\nnext:\n  gpunn eval {0}\n  gpunn {1}\n", run,
         images ? "upscale " + run + " IMAGE --to larger.png" : "predict " + run + " --row 0");
   }
 }
 
-// After the summary, so that what goes wrong here takes nothing away from it.
+// After the summary, so that an error here does not hide it.
 void report_on(const RunResult& result, TrainingListener& announcements, bool json) {
   const std::filesystem::path file = write_report({.run = result.run, .file = {}}, &announcements);
   if (json) {

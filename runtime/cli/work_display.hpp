@@ -13,30 +13,30 @@
 
 namespace gpunn::cli {
 
-// How far a piece of work is, on a line of at most `width` columns; what matters least is left out first:
-// "preparing kernels [####....]  50%  12/24  0:07 left  CONV2D 'conv1'".
+// The progress of long work as a line of at most `width` columns: "preparing kernels [####....]  50%  12/24  0:07 left
+// CONV2D 'conv1'". Drops the least important parts first.
 std::string work_line(const WorkReport& work, std::size_t width, bool utf8);
 
-// The same as a line of a log: "preparing kernels: 12 of 24, CONV2D 'conv1', 0:07 left".
+// The same as a log line: "preparing kernels: 12 of 24, CONV2D 'conv1', 0:07 left".
 std::string work_text(const WorkReport& work);
 
-// Which lines a log gets of work that goes on and on: the oldest piece, once it has taken five seconds, then every ten,
-// and one when it has ended.
+// Chooses the log lines about long work: the oldest piece after five seconds, then every ten seconds, and once at its
+// end.
 class WorkLog {
  public:
-  // The line that is due, if any, with what goes on now.
+  // The line that is due, if any, for the present work.
   std::optional<std::string> next(const std::vector<WorkReport>& works);
 
  private:
-  std::optional<WorkReport> told_;  // as it was told last
+  std::optional<WorkReport> told_;  // as last reported
 };
 
-// While one lives, long work of the process is shown on stderr: on a terminal as a line that is drawn anew, once the
-// work has taken a third of a second; elsewhere as the lines of a WorkLog.
+// Shows long work of the process on stderr while it lives: on a terminal as a line that is redrawn, once the work has
+// taken a third of a second; elsewhere as the lines of a WorkLog.
 class WorkDisplay {
  public:
-  // With `by_thread` a thread looks ten times a second, so that a line goes on counting during one long op. Without,
-  // look() is called by hand, in a process that forks.
+  // With `by_thread`, a thread redraws ten times a second, so that the time goes on during one long op. Without it, the
+  // caller calls look(), in a process that forks.
   explicit WorkDisplay(bool by_thread);
   ~WorkDisplay();
   WorkDisplay(const WorkDisplay&) = delete;

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-// What the verbs need of CLI11, under its names. Its headers take longer to compile than a verb itself, and ten times
-// as long under the sanitizers: only arguments.cpp and what walks the tree of verbs include them.
+// The part of CLI11 that verbs need, under CLI11's names. CLI11's headers take longer to compile than a verb, and ten
+// times as long under the sanitizers, so only arguments.cpp and the files that walk the tree of verbs include them.
 namespace CLI {
 class App;
 class Option;
@@ -16,7 +16,7 @@ class Option;
 
 namespace gpunn::cli {
 
-// An option, or an argument known by its place.
+// An option, or a positional argument.
 class Argument {
  public:
   Argument() = default;
@@ -30,9 +30,9 @@ class Argument {
   Argument& repeated();
   Argument& range(int64_t least, int64_t most);
   Argument& not_negative();
-  // Shown as "bash|zsh|fish" in place of a type's name.
+  // Shown as "bash|zsh|fish" instead of a type's name.
   Argument& one_of(const std::vector<std::string>& words);
-  // The name of a chart's file.
+  // Requires the name of a chart's file.
   Argument& svg_file();
   Argument& needs(const std::string& other);
   Argument& excludes(const std::string& other);
@@ -43,27 +43,27 @@ class Argument {
   CLI::Option* option_ = nullptr;
 };
 
-// The program, or a verb of it.
+// The program, or one of its verbs.
 class Verb {
  public:
   explicit Verb(CLI::App* app) : app_(app) {}
 
-  // The heading of the verbs that are added from here on.
+  // Heading of the verbs that are added after this call.
   void begin_group(const std::string& heading) { group_ = heading; }
-  // A verb below, with its examples, a line each, under its help.
+  // Adds a verb below this one. The examples, one on each line, follow its help.
   Verb add_verb(const std::string& name, const std::string& description, const std::vector<std::string>& examples);
 
   // Another name for the same verb.
   Verb& alias(const std::string& name);
-  // Neither help nor completion shows it: shells call it.
+  // Hidden from help and completion: shells call it.
   Verb& hidden();
 
-  // The types of values are those that arguments.cpp lists.
+  // Types of values: those in the list of arguments.cpp.
   template <typename T>
   Argument add_option(const std::string& name, T& value, const std::string& help);
   Argument add_flag(const std::string& name, bool& value, const std::string& help);
   Argument add_flag_callback(const std::string& name, std::function<void()> callback, const std::string& help);
-  // One of an enumeration, by name.
+  // One value of an enumeration, by name.
   template <typename Enum>
   Argument add_choice(const std::string& name, Enum& value, const std::vector<std::pair<std::string, Enum>>& names,
                       const std::string& help) {
@@ -85,7 +85,7 @@ class Verb {
 
   // One of the verbs below must be given.
   void require_verb();
-  // Called once the whole line is parsed, where the verb was given.
+  // Called after the whole line is parsed, if the verb was given.
   void callback(std::function<void()> callback);
 
  private:
@@ -96,7 +96,7 @@ class Verb {
   std::string group_;
 };
 
-// With --version; `footer` stands under its help.
+// The program with --version; `footer` follows its help.
 std::shared_ptr<CLI::App> make_app(const std::string& name, const std::string& description, const std::string& version,
                                    const std::string& footer);
 

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 using Completions = std::vector<Completion>;
 
-// The line as far as it is typed.
+// The line typed so far.
 struct Line {
   const CLI::App* verb = nullptr;
   std::vector<std::string> arguments;   // those known by their place
@@ -42,7 +42,7 @@ Completions named(const std::vector<std::string>& words) {
   return result;
 }
 
-// The files in the folder that `typed` is in, with one of these endings (empty: any), and all folders.
+// The files in the folder of `typed` with one of these endings (empty: any), and all folders.
 Completions files(const std::string& typed, const std::vector<std::string>& endings) {
   const std::size_t slash = typed.rfind('/');
   const std::string folder = slash == std::string::npos ? std::string() : typed.substr(0, slash + 1);
@@ -77,7 +77,7 @@ Completions datasets() {
   return result;
 }
 
-// In small letters where the typing began so.
+// In lower case if the typed beginning is.
 Completions ops(std::vector<std::string> names, const std::string& typed) {
   if (!typed.empty() && std::islower(static_cast<unsigned char>(typed.front())) != 0) {
     for (std::string& name : names) {
@@ -92,7 +92,7 @@ std::string first_sentence(std::string text) {
   return text.substr(0, text.find(". "));
 }
 
-// "optimizer" for "optimizer.type", whose section takes the type alone, too.
+// "optimizer" for "optimizer.type": the section accepts the type alone, too.
 std::string short_form(const std::string& path) {
   for (const std::string_view ending : {".type", ".dataset"}) {
     if (path.ends_with(ending)) return path.substr(0, path.size() - ending.size());
@@ -110,7 +110,7 @@ Completions model_parameters(const Line& line) {
         result.push_back({"model.parameters." + name + "=", "default: " + value});
       }
     }
-  } catch (const std::exception&) {  // there is none, or it is not sound yet
+  } catch (const std::exception&) {  // the file is missing, or has mistakes still
     return {};
   }
   return result;
@@ -157,7 +157,7 @@ Completions help_topics(const std::vector<std::string>& before) {
   return result;
 }
 
-// What a placeholder of a type's name stands for.
+// The candidates for a placeholder.
 Completions placeholder(const std::string& name, const Line& line, const std::string& typed) {
   if (name == "BACKEND") return backends(line, line.option != nullptr);
   if (name == "KEY=VALUE") return settings(line, typed);
@@ -184,8 +184,8 @@ bool stands_for_itself(const std::string& word) {
   return std::ranges::none_of(word, [](unsigned char c) { return std::isupper(c) != 0; });
 }
 
-// A type's name is alternatives between bars, each a sequence of words: "op OP SHAPE... | kernels | EXPERIMENT".
-// `before` are the values in front of this one.
+// A placeholder is a list of alternatives between bars, each a sequence of words: "op OP SHAPE... | kernels |
+// EXPERIMENT". `before` are the values in front of this one.
 Completions values_of_type(std::string type, const Line& line, const std::vector<std::string>& before,
                            const std::string& typed) {
   std::erase_if(type, [](char c) { return c == '[' || c == ']' || c == '(' || c == ')'; });

@@ -14,9 +14,9 @@ struct Completion {
   std::string about;  // a line of text, or empty
 };
 
-// What may stand in place of the last of `words`, which are those of a line without the program's name. A word that
-// ends in '=', ',' or '/' goes on. What an option or argument takes is read from its type's name, "fp32|tf32|bf16" or
-// "BACKEND|FILE": words in small letters stand for themselves, complete.cpp has a row for each other.
+// The words that may replace the last of `words`, which are the line without the program's name. A word that ends in
+// '=', ',' or '/' is not complete. The placeholder of an option or argument, "fp32|tf32|bf16" or "BACKEND|FILE", says
+// what it accepts: words in lower case stand for themselves, and complete.cpp has a row for every other.
 std::vector<Completion> complete(const CLI::App& app, const std::vector<std::string>& words);
 
 }  // namespace gpunn::cli

@@ -1,4 +1,4 @@
-// gpunn help: a verb's --help, and the lists that error messages point to.
+// The verb `gpunn help`: a verb's --help, and the lists of keys, layers and ops that error messages point to.
 #include <gpunn/check.hpp>
 #include <gpunn/vocabulary.hpp>
 #include <gpunn/words.hpp>
@@ -37,7 +37,7 @@ std::string section_of(const std::string& path) {
   return dot == std::string::npos ? std::string() : path.substr(0, dot);
 }
 
-// The keys of a section, or the key itself; all of them where `wanted` is empty. Empty where there is none.
+// The keys of a section, or a single key; all keys if `wanted` is empty. Empty if there is none.
 std::string keys_help(const std::string& wanted) {
   std::string text, section = "?";
   HelpRows rows;
@@ -75,7 +75,7 @@ std::string ops_help() {
   return two_columns(rows, text_width());
 }
 
-// What `gpunn help WORD...` prints; empty where there is nothing of that name.
+// The text of `gpunn help WORD...`; empty if nothing has that name.
 std::string help_of(const CLI::App& app, const std::vector<std::string>& words) {
   const std::string& first = words.front();
   const std::string second = words.size() > 1 ? words[1] : std::string();

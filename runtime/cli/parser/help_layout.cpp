@@ -13,14 +13,14 @@ namespace gpunn::cli {
 namespace {
 
 constexpr std::size_t kWidestText = 100;
-constexpr std::size_t kWidestLeft = 30;  // what is longer has its text on the lines below
+constexpr std::size_t kWidestLeft = 30;  // a longer entry has its text on the next lines
 
 std::string titled(const std::string& title, const HelpRows& rows) {
   return rows.empty() ? std::string() : "\n" + title + ":\n" + two_columns(rows, text_width());
 }
 
 std::string verbs_text(const CLI::App& app) {
-  // One width for all, so that the groups line up.
+  // One width for all groups, so that they line up.
   std::size_t widest = 0;
   for (const CLI::App* verb : shown_verbs(app)) widest = std::max(widest, verb->get_display_name(true).size());
   std::string text;

@@ -8,7 +8,7 @@
 
 namespace gpunn::cli {
 
-// How --help looks: usage with the arguments' types, then arguments, options and verbs in two columns.
+// The layout of --help: usage with the arguments' types, then arguments, options and verbs in two columns.
 class HelpLayout : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
@@ -17,7 +17,7 @@ class HelpLayout : public CLI::Formatter {
 // Two columns, the right one wrapped at `width`.
 std::string two_columns(const HelpRows& rows, std::size_t width);
 
-// How wide text on stdout may be: the terminal, 100 columns at most.
+// The width of text on stdout: that of the terminal, 100 columns at most.
 std::size_t text_width();
 
 }  // namespace gpunn::cli

@@ -8,12 +8,12 @@ namespace CLI {
 class App;
 }
 
-// What the help of a verb says, before it is laid out for a terminal or for a manual page.
+// The contents of a verb's help, before the layout for a terminal or a manual page.
 namespace gpunn::cli {
 
 using HelpRows = std::vector<std::pair<std::string, std::string>>;
 
-// The arguments known by their place, or the options: how each is written, and what it does.
+// The positional arguments, or the options: how each is written, and what it does.
 HelpRows argument_rows(const CLI::App& verb);
 HelpRows option_rows(const CLI::App& verb);
 
@@ -23,7 +23,7 @@ std::string usage_of(const CLI::App& verb);
 // The verbs below this one that are not hidden.
 std::vector<const CLI::App*> shown_verbs(const CLI::App& app);
 
-// The headings of these verbs, in their order, and the verbs of one.
+// The headings of these verbs in order, and the verbs under one heading.
 std::vector<std::string> groups_of(const CLI::App& app);
 HelpRows verb_rows(const CLI::App& app, const std::string& group);
 

@@ -1,4 +1,4 @@
-// gpunn manual: a page of man(1) for each verb, out of what its --help says. Packages install the pages.
+// The verb `gpunn manual`: writes a man page for each verb from its --help. Packages install the pages.
 #include <gpunn/error.hpp>
 #include <gpunn/version.hpp>
 
@@ -21,7 +21,7 @@ namespace gpunn::cli {
 
 namespace {
 
-// Text that roff prints as it is: a hyphen that can be copied into a shell, no request at the beginning of a line.
+// Escapes text for roff: hyphens stay hyphens that can be copied into a shell, and no line begins with a request.
 std::string roff(const std::string& text) {
   std::string result;
   bool begins = true;
@@ -45,7 +45,7 @@ std::string section(const std::string& title, const HelpRows& rows) {
   return text.empty() ? text : ".SH " + title + "\n" + text;
 }
 
-// The lines under a help: "Examples:" with lines that are set in, then perhaps paragraphs.
+// The lines below a help: "Examples:" with indented lines, then perhaps paragraphs.
 std::string examples(const std::string& footer) {
   std::istringstream lines(footer);
   std::string text;
@@ -114,7 +114,7 @@ void add_manual(CommandLine& line) {
   auto folder = std::make_shared<std::filesystem::path>();
   Verb verb = line.program.add_verb("manual", "Write a page of man for each verb", {"gpunn manual man/man1"});
   verb.hidden();
-  verb.add_option("folder", *folder, "Where the pages go; it is made if it is not there").required().type_name("DIR");
+  verb.add_option("folder", *folder, "Folder for the pages; created if it does not exist").required().type_name("DIR");
   verb.callback([&line, folder] {
     line.action = [&line, folder] {
       line.app->clear();  // else the program's page is that of the verb that was given, this one

@@ -40,13 +40,13 @@ ExitCode report(const CommandLine& line, const std::string& message, ExitCode co
   if (diagnostics.empty()) {
     print_error(message);
   } else {
-    // As compilers print them, so that editors find the places.
+    // In the form of compilers' messages, so that editors find the places.
     for (const Diagnostic& one : diagnostics) StatusLine::of_stderr().print(printable(one.text()));
   }
   return code;
 }
 
-// Help and version are "errors" of the parser's, too, with exit code 0.
+// For the parser, help and version are errors too, with exit code 0.
 ExitCode report_parse_error(CommandLine& line, const CLI::ParseError& error,
                             const std::vector<std::string>& arguments) {
   if (error.get_exit_code() == 0) {

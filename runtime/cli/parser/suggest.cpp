@@ -12,7 +12,7 @@ namespace gpunn::cli {
 
 namespace {
 
-constexpr std::size_t kMostListed = 8;  // verbs or options in a message
+constexpr std::size_t kMostListed = 8;  // most verbs or options in a message
 
 std::vector<std::string> verb_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -55,7 +55,7 @@ std::string unknown_verb(const CLI::App& verb, const std::string& word) {
   return message + (hint.empty() ? listed(names, verb) : hint);
 }
 
-// A key of the experiment that `name` may stand for, as --set takes it.
+// The key of the experiment that `name` may mean, as an argument of --set.
 std::string as_setting(const CLI::App& verb, const std::string& name) {
   const std::vector<std::string> keys =
       contains(option_names(verb), "set") ? nearest_keys("", name) : std::vector<std::string>();
