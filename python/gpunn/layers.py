@@ -216,7 +216,7 @@ class LeakyReLU(Layer):
 
 
 class Sigmoid(Layer):
-    """``1 / (1 + exp(-x))``. The loss ``binary_cross_entropy`` takes what goes into it, where it is the last layer."""
+    """``1 / (1 + exp(-x))``. If it is the last layer, the loss ``binary_cross_entropy`` takes its input."""
 
     type = "sigmoid"
 
@@ -697,7 +697,7 @@ class Dropout(Layer):
 
 
 class Add(Layer):
-    """The sum of two layers of one shape, but for sizes of 1, which are repeated."""
+    """The sum of two layers of the same shape; sizes of 1 are repeated."""
 
     type = "add"
 
@@ -751,7 +751,7 @@ class Minimum(Layer):
 
 
 class Concat(Layer):
-    """The channels, or features, of two to 16 layers one behind the other."""
+    """The channels, or features, of two to 16 layers, concatenated."""
 
     type = "concat"
 

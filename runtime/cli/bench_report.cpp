@@ -74,7 +74,7 @@ std::string bench_report(const OpBenchReport& report, ReportFormat format, bool 
   }
   const bool eager = std::ranges::any_of(
       report.rows, [](const OpBenchRow& row) { return row.failure.empty() && !row.captured && row.runs > 1; });
-  if (eager) text += "Some ops were enqueued one by one, no graph being captured: the host's part is in their times.\n";
+  if (eager) text += "Some ops were not captured as a graph: their times include the host's overhead.\n";
   return text + notes;
 }
 

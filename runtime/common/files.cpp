@@ -47,9 +47,9 @@ void require_writable(const fs::path& file, const std::vector<fs::path>& kept) {
   const auto fail = [&](const std::string& why) {
     throw Error("can't write " + escaped(file.string()) + ": " + why, ExitCode::usage);
   };
-  if (file.filename().empty()) fail("it is no file's name");
+  if (file.filename().empty()) fail("it is not a file name");
   const PathKind kind = kind_of(file);
-  if (kind != PathKind::absent && kind != PathKind::file) fail("it is there, and no ordinary file");
+  if (kind != PathKind::absent && kind != PathKind::file) fail("it exists and is not an ordinary file");
   for (const fs::path& other : kept) {
     std::error_code not_there;
     if (!other.empty() && fs::equivalent(file, other, not_there)) {

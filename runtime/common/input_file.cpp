@@ -44,7 +44,7 @@ void wait_for_writer(const fs::path& file, int descriptor) {
 InputFile::InputFile(const fs::path& file) : path_(file) {
   struct stat info {};
   descriptor_ = open_for_reading(file, info);
-  if (!S_ISREG(info.st_mode)) fail(file, "it is no regular file; copy what it gives into one");
+  if (!S_ISREG(info.st_mode)) fail(file, "it is not a regular file; copy its contents into one");
   bytes_ = static_cast<uint64_t>(info.st_size);
 }
 

@@ -16,9 +16,11 @@ struct Fault {
 };
 
 constexpr std::string_view kIndentation = "this continues neither the map nor the list above it; check the indentation";
-constexpr std::string_view kAnchor = "'*' and '&' begin the name of an anchor; quote a value that begins so: '*.png'";
-constexpr std::string_view kEscape = "no escape of double quotes; between single quotes a backslash is one: 'C:\\data'";
-constexpr std::string_view kBlockScalar = "behind '|' or '>' stands nothing but '+', '-' or an indentation of 1 to 9";
+constexpr std::string_view kAnchor =
+    "'*' and '&' begin the name of an anchor; quote a value that begins with one: '*.png'";
+constexpr std::string_view kEscape =
+    "unknown escape in double quotes; in single quotes a backslash is itself: 'C:\\data'";
+constexpr std::string_view kBlockScalar = "only '+', '-' or an indentation of 1 to 9 may follow '|' or '>'";
 
 const Fault kFaults[] = {
     {msg::END_OF_MAP_FLOW, "a '}' or a ',' is missing before this"},
@@ -26,11 +28,11 @@ const Fault kFaults[] = {
     {msg::FLOW_END, "this closes a bracket that was not opened"},
     {msg::END_OF_MAP, kIndentation},
     {msg::END_OF_SEQ, kIndentation},
-    {msg::BLOCK_ENTRY, "no item of a list can stand here; each '- ' begins a line of its own, all in one column"},
-    {msg::MAP_KEY, "no key can stand here; check the indentation"},
+    {msg::BLOCK_ENTRY, "a list item is not allowed here; each '- ' begins a line of its own, all in one column"},
+    {msg::MAP_KEY, "a key is not allowed here; check the indentation"},
     {msg::MAP_VALUE, "a second ': ' in one line; quote a value that has one: 'a: b'"},
     {msg::TAB_IN_INDENTATION, "a tab in the indentation, which is made of spaces"},
-    {msg::UNKNOWN_TOKEN, "no value begins so (with a tab, '@', '`' or '%'); quote it"},
+    {msg::UNKNOWN_TOKEN, "a value can't begin with a tab, '@', '`' or '%'; quote it"},
     {msg::EOF_IN_SCALAR, "the file ends within quotes"},
     {msg::DOC_IN_SCALAR, "'---' or '...' within quotes"},
     {msg::INVALID_ESCAPE, kEscape},

@@ -109,7 +109,7 @@ class IdxReader {
     const std::string promise = "the header promises " + to_string(shape) + ", " + std::to_string(count) + " bytes";
     if (!reader_.packed() && count != most) {
       fail(4, promise + " after itself; the file has " + std::to_string(most) +
-                  (count > most ? " (truncated, or the header lies)" : " (more than it should)"));
+                  (count > most ? " (truncated, or its header is wrong)" : " (more than it should)"));
     }
     if (count > most) {
       fail(4, promise + "; a gzip file of " + std::to_string(reader_.file_bytes()) + " bytes can't hold that");

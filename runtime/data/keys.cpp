@@ -80,33 +80,33 @@ std::vector<config::KeyOf<DataConfig>> data_keys() {
   std::ranges::move(names_of(Origin::memory), std::back_inserter(of_user));
   std::vector<KeyOf<D>> keys = {
       required(kind_key("dataset", kinds, "The data set.")),
-      optional(path("path", &D::path, "A folder to look in first; for your own data, the folder or file itself.")),
+      optional(path("path", &D::path, "A folder to search first; for your own data, the folder or file itself.")),
       only(own, optional(path("test_path", &D::test_path, "The folder or file of the test samples."))),
   };
   for (KeyOf<D>& key : keys_of_kinds(kinds)) keys.push_back(std::move(key));
   for (KeyOf<D>& key : std::vector{
            only(of_user, boolean("scale_targets", &D::scale_targets,
-                                 "Learn numbers as (target - mean) / standard deviation of the training rows; what is "
-                                 "evaluated and predicted is in the data's own units.")),
+                                 "Learn numbers as (target - mean) / standard deviation of the training rows; "
+                                 "evaluations and predictions use the data's own units.")),
            only(own, number("test_fraction", &D::test_fraction, from_to_below(0, 1),
-                            "The share of the samples that becomes the test part, where there is none.")),
+                            "The share of the samples that becomes the test part, if there is none.")),
            number("validation_fraction", &D::validation_fraction, from_to_below(0, 1),
                   "The share of the training samples that is put aside and evaluated while training; the test samples "
                   "are then left to `gpunn eval`."),
            boolean("stratify", &D::stratify, "Both fractions take the same share of each class."),
            optional(word("offline_fallback", &D::offline_fallback, names_of(Origin::synthetic),
-                         "The synthetic set to train on, announced loudly, where the data set can't be had.")),
+                         "The synthetic set to train on if the data set is not available; a warning says so.")),
            integer("batch_size", &D::batch_size, between(1, kLargestBatch), "Samples in a training step."),
            integer("eval_batch_size", &D::eval_batch_size, between(0, kLargestBatch),
                    "Samples in a batch of the evaluation; 0: `batch_size`."),
            boolean("shuffle", &D::shuffle, "Draw a new order of the training samples for each epoch."),
-           boolean("drop_last", &D::drop_last, "Skip the last training batch where it is not full."),
+           boolean("drop_last", &D::drop_last, "Skip the last training batch if it is not full."),
            optional(numbers("mean", &D::mean, {},
                             "Subtracted from the pixels of each channel, scaled to [0, 1]. Default: the data "
                             "set's own mean.")),
            optional(numbers("stddev", &D::stddev, above(0),
-                            "Divides them then, for each channel. Default: the data set's own standard "
-                            "deviation.")),
+                            "Divides the pixels after the mean is subtracted, for each channel. Default: the data "
+                            "set's own standard deviation.")),
            integer("train_limit", &D::train_limit, between(0, kMostSamples),
                    "Train on this many samples, the first ones; 0: on all."),
            integer("test_limit", &D::test_limit, between(0, kMostSamples),

@@ -250,7 +250,8 @@ using enum AttributeKind;
 
 template <class Struct>
 Row activation(std::vector<int32_t> of = {}) {
-  return Row(&Struct::activation, "activation", choice, AttributeValue(std::string("none")), "what is applied last")
+  return Row(&Struct::activation, "activation", choice, AttributeValue(std::string("none")),
+             "the activation, which is applied last")
       .template words_of<kActivations>()
       .of(std::move(of));
 }
@@ -332,14 +333,14 @@ std::vector<AttributeTable> make_tables() {
                    Row(&conv::filter_size, "filter_size", pair, kRequired, "rows and columns of the filter")
                        .of({GPUNN_OP_CONV2D_BACKWARD_FILTER})}));
   using eight = gpunn_quantize_attrs;
-  tables.push_back(
-      table<eight>("gpunn_quantize_attrs", {{&eight::scale, "scale", number, kRequired, "what one step stands for"},
-                                            {&eight::zero_point, "zero_point", integer, zero, "what 0 is stored as"}}));
+  tables.push_back(table<eight>("gpunn_quantize_attrs",
+                                {{&eight::scale, "scale", number, kRequired, "the value of one step"},
+                                 {&eight::zero_point, "zero_point", integer, zero, "the stored value of 0"}}));
   using quantized = gpunn_quantized_conv2d_attrs;
   tables.push_back(table<quantized>(
       "gpunn_quantized_conv2d_attrs",
       {{&quantized::stride, "stride", pair, one, "step of the filter in rows and columns"},
-       {&quantized::pad, "pad", pair, zero, "what stands for 0 on both sides of rows and columns"},
+       {&quantized::pad, "pad", pair, zero, "the value of the padding on both sides of rows and columns"},
        {&quantized::dilation, "dilation", pair, one, "distance between the filter's elements"},
        {&quantized::groups, "groups", integer, one, "groups of channels that are convolved by themselves"},
        activation<quantized>(),
@@ -360,11 +361,12 @@ std::vector<AttributeTable> make_tables() {
        Row(&pool::input_size, "input_size", pair, kRequired, "rows and columns of dx")
            .of({GPUNN_OP_AVG_POOL2D_BACKWARD})}));
   using upsample = gpunn_upsample2d_attrs;
-  tables.push_back(table<upsample>(
-      "gpunn_upsample2d_attrs",
-      {{&upsample::factor, "factor", pair, kRequired, "how many times as many rows and columns"},
-       Row(&upsample::mode, "mode", choice, AttributeValue(std::string("nearest")), "how pixels between are found")
-           .words_of<kUpsamplings>()}));
+  tables.push_back(
+      table<upsample>("gpunn_upsample2d_attrs",
+                      {{&upsample::factor, "factor", pair, kRequired, "how many times as many rows and columns"},
+                       Row(&upsample::mode, "mode", choice, AttributeValue(std::string("nearest")),
+                           "how pixels in between are computed")
+                           .words_of<kUpsamplings>()}));
   using batch_norm = gpunn_batch_norm_attrs;
   tables.push_back(
       table<batch_norm>("gpunn_batch_norm_attrs",
@@ -388,30 +390,34 @@ std::vector<AttributeTable> make_tables() {
                                 {&grid::columns, "columns", integer, kRequired, "columns of the map"},
                                 {&grid::stride, "stride", number, kRequired, "how much larger the image is"}}));
   using points = gpunn_assign_points_attrs;
-  tables.push_back(table<points>(
-      "gpunn_assign_points_attrs",
-      {{&points::radius, "radius", number, AttributeValue(1.5), "strides between a point and its box's middle"},
-       {&points::reach, "reach", number, AttributeValue(8.0), "strides between a point and its box's farthest side"},
-       {&points::least_stride, "least_stride", number, kRequired,
-        "the stride whose points take boxes of any smallness"},
-       {&points::most_stride, "most_stride", number, kRequired, "the stride whose points take boxes of any size"}}));
+  tables.push_back(table<points>("gpunn_assign_points_attrs",
+                                 {{&points::radius, "radius", number, AttributeValue(1.5),
+                                   "largest distance of a point to its box's centre, in strides"},
+                                  {&points::reach, "reach", number, AttributeValue(8.0),
+                                   "largest distance of a point to its box's farthest side, in strides"},
+                                  {&points::least_stride, "least_stride", number, kRequired,
+                                   "the stride whose points accept boxes of any small size"},
+                                  {&points::most_stride, "most_stride", number, kRequired,
+                                   "the stride whose points accept boxes of any large size"}}));
   using anchors = gpunn_assign_anchors_attrs;
   tables.push_back(table<anchors>(
       "gpunn_assign_anchors_attrs",
       {{&anchors::positive, "positive", number, AttributeValue(0.5), "the overlap from which an anchor learns a box"},
        {&anchors::negative, "negative", number, AttributeValue(0.5),
-        "the overlap below which it learns that there is none"}}));
+        "the overlap below which it learns that there is no box"}}));
   using focal = gpunn_focal_attrs;
-  tables.push_back(table<focal>("gpunn_focal_attrs",
-                                {{&focal::alpha, "alpha", number, AttributeValue(0.25), "weight of the label's class"},
-                                 {&focal::gamma, "gamma", number, AttributeValue(2.0), "power of what is missing"}}));
+  tables.push_back(table<focal>(
+      "gpunn_focal_attrs",
+      {{&focal::alpha, "alpha", number, AttributeValue(0.25), "weight of the label's class"},
+       {&focal::gamma, "gamma", number, AttributeValue(2.0), "power of 1 - p, with p the probability of the label"}}));
   using suppression = gpunn_suppression_attrs;
   tables.push_back(table<suppression>(
       "gpunn_suppression_attrs",
-      {{&suppression::overlap, "overlap", number, AttributeValue(0.5), "above it a box says again what another says"},
-       {&suppression::least_score, "least_score", number, zero, "scores that are not above it are left out"},
-       {&suppression::most, "most", integer, AttributeValue(int64_t{100}), "how many boxes are kept"},
-       {&suppression::by_class, "by_class", flag, AttributeValue(true), "only boxes of one class say the same"}}));
+      {{&suppression::overlap, "overlap", number, AttributeValue(0.5),
+        "overlap above which the weaker of two boxes is dropped"},
+       {&suppression::least_score, "least_score", number, zero, "scores of at most this are dropped"},
+       {&suppression::most, "most", integer, AttributeValue(int64_t{100}), "most boxes that are kept"},
+       {&suppression::by_class, "by_class", flag, AttributeValue(true), "only boxes of the same class are compared"}}));
   using hinge = gpunn_hinge_attrs;
   tables.push_back(table<hinge>("gpunn_hinge_attrs", {{&hinge::margin, "margin", number, AttributeValue(1.0), "margin"},
                                                       {&hinge::power, "power", integer, one, "1 or 2"}}));
@@ -436,7 +442,7 @@ std::vector<AttributeTable> make_tables() {
   using reduce = gpunn_reduce_attrs;
   tables.push_back(table<reduce>(
       "gpunn_reduce_attrs",
-      {Row(&reduce::kind, "kind", choice, AttributeValue(std::string("sum")), "what is made of the elements")
+      {Row(&reduce::kind, "kind", choice, AttributeValue(std::string("sum")), "how the elements are combined")
            .words_of<kReductions>(),
        {&reduce::axes, "axes", axes, kRequired, "the dimensions that are reduced"},
        {&reduce::keep_dims, "keep_dims", flag, kNo, "reduced dimensions stay, with size 1"}}));
@@ -502,13 +508,14 @@ std::vector<AttributeTable> make_tables() {
                                    seed<dropout>(),
                                    stream<dropout>()}));
   using sample = gpunn_sample_attrs;
-  tables.push_back(table<sample>(
-      "gpunn_sample_attrs", {{&sample::rows, "rows", integer, kRequired, "rows of the data"},
-                             {&sample::batch, "batch", integer, kRequired, "rows of a batch"},
-                             {&sample::shuffle, "shuffle", flag, AttributeValue(true), "an order of its own per epoch"},
-                             {&sample::drop_last, "drop_last", flag, kNo, "no batch that is not full"},
-                             seed<sample>(),
-                             stream<sample>()}));
+  tables.push_back(
+      table<sample>("gpunn_sample_attrs",
+                    {{&sample::rows, "rows", integer, kRequired, "rows of the data"},
+                     {&sample::batch, "batch", integer, kRequired, "rows of a batch"},
+                     {&sample::shuffle, "shuffle", flag, AttributeValue(true), "draw a new order for each epoch"},
+                     {&sample::drop_last, "drop_last", flag, kNo, "skip a last batch that is not full"},
+                     seed<sample>(),
+                     stream<sample>()}));
   using shift = gpunn_random_shift_attrs;
   tables.push_back(table<shift>(
       "gpunn_random_shift_attrs",

@@ -101,9 +101,9 @@ const std::map<int32_t, std::string_view>& summaries() {
       {GPUNN_OP_MEAN_ROWS, "the mean of the first count elements"},
       {GPUNN_OP_MEAN_ROWS_BACKWARD, "the gradient of mean_rows"},
       {GPUNN_OP_NORM, "y = sqrt(sum(x^2))"},
-      {GPUNN_OP_PAD, "x in the midst of zeros"},
+      {GPUNN_OP_PAD, "x padded with zeros"},
       {GPUNN_OP_SLICE, "a box of x"},
-      {GPUNN_OP_CONCAT, "tensors one behind the other along a dimension"},
+      {GPUNN_OP_CONCAT, "tensors concatenated along a dimension"},
       {GPUNN_OP_TRANSPOSE, "x with its dimensions permuted"},
       {GPUNN_OP_SGD_UPDATE, "a step of stochastic gradient descent; w and velocity change in place"},
       {GPUNN_OP_ADAM_UPDATE, "a step of Adam or AdamW; w, m and v change in place"},
@@ -146,7 +146,7 @@ const std::map<int32_t, std::string_view>& summaries() {
       {GPUNN_OP_FOCAL_LOSS_BACKWARD, "the gradient of focal_loss"},
       {GPUNN_OP_GIOU_LOSS, "1 minus the generalised overlap of two boxes"},
       {GPUNN_OP_GIOU_LOSS_BACKWARD, "the gradient of giou_loss for a"},
-      {GPUNN_OP_NON_MAXIMUM_SUPPRESSION, "the best boxes of those that overlap"},
+      {GPUNN_OP_NON_MAXIMUM_SUPPRESSION, "the best ones of boxes that overlap"},
   };
   return lines;
 }

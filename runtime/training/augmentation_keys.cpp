@@ -28,39 +28,40 @@ std::vector<config::KeyOf<AugmentationConfig>> augmentation_keys() {
   using namespace config;
   return {
       pixels("crop", &A::crop, between(0, kLargestImage), -1,
-             "Images are padded by so many pixels on each side, or by [rows, columns], and one of their size is cut "
-             "out at a random place."),
+             "Images are padded by this many pixels on each side, or by [rows, columns], and cut to their size at a "
+             "random place."),
       pixels("translate", &A::translate, between(0, kLargestImage), -1,
-             "The same in other words: images move by up to so many pixels up or down and to either side."),
-      number("flip", &A::flip, between(0, 1), "The share of the images that is mirrored left to right."),
-      number("rotate", &A::rotate, between(0, 180), "Images are turned by up to so many degrees either way."),
+             "The same, written as a shift: images move by up to this many pixels up, down and to both sides."),
+      number("flip", &A::flip, between(0, 1), "The share of the images that are mirrored left to right."),
+      number("rotate", &A::rotate, between(0, 180),
+             "Images are rotated by up to this many degrees in both directions."),
       number("translate_share", &A::translate_share, between(0, 1),
              "Images move by up to this share of their rows and columns, by parts of a pixel too."),
       optional(range_key("scale", &A::scale, above_up_to(0, 100),
-                         "Images grow or shrink about their middle: the least and the most, as [0.9, 1.1].")),
+                         "Images are scaled about their centre: the smallest and the largest factor, as [0.9, 1.1].")),
       number("brightness", &A::brightness, between(0, 1),
-             "Colours are multiplied with a number that is at most so far from 1."),
+             "Colours are multiplied by a random number that differs from 1 by at most this."),
       number("contrast", &A::contrast, between(0, 1), "The same for their distance from the image's mean grey."),
       number("saturation", &A::saturation, between(0, 1), "The same for their distance from the pixel's grey."),
       pixels("erase", &A::erase, between(1, kLargestImage), -1,
-             "A rectangle of so many pixels a side, or of [rows, columns], is blanked at a random place."),
-      number("erase_share", &A::erase_share, between(0, 1), "The share of the images that have one blanked."),
+             "A rectangle of this many pixels a side, or of [rows, columns], is blanked at a random place."),
+      number("erase_share", &A::erase_share, between(0, 1), "The share of the images that have a blanked rectangle."),
       number("mixup", &A::mixup, between(0, 1000),
              "The alpha of mixup: each sample and its target are mixed with another's, in shares drawn from "
-             "Beta(alpha, alpha) at each step; 0: not."),
+             "Beta(alpha, alpha) at each step; 0: off."),
       number("cutmix", &A::cutmix, between(0, 1000),
-             "The alpha of CutMix: a rectangle of each image is another's, and targets are mixed by its share of the "
-             "area, which is drawn as mixup's; 0: not. With `mixup` too, each step draws one of the two."),
-      optional(range_key(
-          "resized_crop", &A::resized_crop, above_up_to(0, 1),
-          "A part of the image is cut out and scaled to the sample's size: the least and the most share of the "
-          "area, as [0.08, 1] (random-resized-crop).")),
+             "The alpha of CutMix: a rectangle of each image is taken from another, and targets are mixed by its share "
+             "of the area, which is drawn as mixup's; 0: off. With `mixup` too, each step draws one of the two."),
+      optional(range_key("resized_crop", &A::resized_crop, above_up_to(0, 1),
+                         "A part of the image is cut out and scaled to the sample's size: the smallest and the largest "
+                         "share of the area, as [0.08, 1] (random-resized-crop).")),
       range_key("resized_crop_ratio", &A::resized_crop_ratio, above_up_to(0, 100),
-                "The least and the most width by height of that part."),
-      integer("rand_augment", &A::rand_augment, between(0, 16), "RandAugment: so many changes an image; 0: not."),
+                "The smallest and the largest width by height of that part."),
+      integer("rand_augment", &A::rand_augment, between(0, 16),
+              "RandAugment: number of changes to each image; 0: off."),
       integer("rand_augment_magnitude", &A::rand_augment_magnitude, between(0, 30),
-              "How strong each of them is, 30 at most."),
-      boolean("trivial_augment", &A::trivial_augment, "TrivialAugment: one change an image, as strong as it is drawn."),
+              "Strength of each change, 30 at most."),
+      boolean("trivial_augment", &A::trivial_augment, "TrivialAugment: one change to each image, of random strength."),
   };
 }
 

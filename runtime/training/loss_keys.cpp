@@ -93,9 +93,9 @@ std::vector<config::KeyOf<LossConfig>> loss_keys() {
       loss_kind<Hinge>(
           number("margin", &Hinge::margin, above_up_to(0, kLargestRate),
                  "By how much the output of the row's class has to be above the others."),
-          integer("power", &Hinge::power, between(1, 2), "1: what is missing from the margin counts; 2: its square.")),
+          integer("power", &Hinge::power, between(1, 2), "1: the missing part of the margin; 2: its square.")),
       loss_kind<Huber>(number("delta", &Huber::delta, above_up_to(0, kLargestRate),
-                              "Up to this distance squares count, beyond it distances.")),
+                              "The loss is quadratic up to this distance, and linear beyond it.")),
       loss_kind<MeanAbsoluteError>(),
       loss_kind<Charbonnier>(number("epsilon", &Charbonnier::epsilon, above_up_to(0, kLargestRate),
                                     "The loss is the square root of distance^2 + epsilon^2.")),
@@ -103,9 +103,9 @@ std::vector<config::KeyOf<LossConfig>> loss_keys() {
       kind_of_keys(style_keys()),
       loss_kind<Focal>(
           number("alpha", &Focal::alpha, between(0, 1),
-                 "Weight of the class that is there; 1 minus it weighs the others."),
+                 "Weight of the true class; the others have 1 minus this weight."),
           number("gamma", &Focal::gamma, between(0, kLargestRate),
-                 "The cross-entropy is multiplied by so high a power of what is missing from the right answer.")),
+                 "Power of 1 - p that multiplies the cross-entropy, with p the probability of the right answer.")),
   };
   std::vector<KeyOf<LossConfig>> keys = keys_of_kinds(kinds);
   keys.insert(keys.begin(), kind_key("type", kinds,

@@ -50,12 +50,12 @@ TEST_CASE("bad syntax has its place, and is told in our words") {
   told("a: b: c\n", "f.yaml:1:5: YAML syntax: a second ': ' in one line");
   told("a:\n  b: 1\n c: 2\n", "f.yaml:3:2: YAML syntax: this continues neither the map nor the list above it");
   told("a:\n  - 1\n  b: 2\n", "f.yaml:3:3: YAML syntax: this continues neither the map nor the list above it");
-  told("a: - 1\n", "f.yaml:1:4: YAML syntax: no item of a list can stand here");
-  told("a: @b\n", "f.yaml:1:4: YAML syntax: no value begins so");
-  told("a: \"C:\\data\"\n", "YAML syntax: no escape of double quotes");
+  told("a: - 1\n", "f.yaml:1:4: YAML syntax: a list item is not allowed here");
+  told("a: @b\n", "f.yaml:1:4: YAML syntax: a value can't begin with");
+  told("a: \"C:\\data\"\n", "YAML syntax: unknown escape in double quotes");
   told("a: *unknown\n", "f.yaml:1:4: YAML syntax: '*' and '&' begin the name of an anchor");
   told("a: *\n", "YAML syntax: '*' and '&' begin the name of an anchor");
-  told("a: |x\n  b\n", "YAML syntax: behind '|' or '>' stands nothing but");
+  told("a: |x\n  b\n", "YAML syntax: only '+', '-' or an indentation");
 }
 
 TEST_CASE("empty files, several documents, tags and odd keys are errors") {

@@ -43,11 +43,10 @@ std::vector<Key> in_section(const std::string& name, Member E::*member, const st
 std::vector<KeyOf<InitFromConfig>> init_from_keys() {
   using I = InitFromConfig;
   return {
-      optional(path(
-          "file", &I::file,
-          "Weights to start from: a checkpoint, a run folder, a .safetensors or an .onnx file. Tensors that fit in "
-          "name and shape are taken, the others begin as always.")),
-      optional(path("names", &I::names, "A table of what the tensors of `init_from.file` are called in this model.")),
+      optional(path("file", &I::file,
+                    "Weights to start from: a checkpoint, a run folder, a .safetensors or an .onnx file. Tensors that "
+                    "match in name and shape are loaded, the others start at random.")),
+      optional(path("names", &I::names, "A table that maps the names in `init_from.file` to the names in this model.")),
   };
 }
 
@@ -64,34 +63,33 @@ std::vector<Key> training_keys() {
               "Batch norms whose weight and bias `freeze` matches keep their running statistics, and normalise by them "
               "while training, as PyTorch's do after `.eval()`."),
       integer("accumulate", &E::accumulate, between(1, 4096),
-              "Batches whose gradients make up an update, as one batch that much larger would; a step is an update."),
+              "Batches whose gradients are added up for one update, as if they were one larger batch. A step is an "
+              "update."),
       integer("micro_batches", &E::micro_batches, between(0, 4096),
-              "Parts of each batch that pass through the model one by one, and in whose order the gradients are added: "
-              "the same bits on any number of ranks, with `deterministic`. 0: the part of a rank is one."),
+              "Parts of each batch that pass through the model one by one. Their gradients are added in order, so that "
+              "any number of ranks gives the same bits with `deterministic`. 0: one part for each rank."),
       integer(
           "bucket_kib", &E::bucket_kib, between(1, 1 << 20),
           "Kibibytes of gradients that ranks add up at a time. On a GPU the sum of a bucket runs while the gradients "
           "of earlier layers are computed. Large buckets have fewer waits, small ones begin sooner."),
       choice("wire", &E::wire, {"f32", "bf16"},
-             "Type of gradients on the way between ranks. bf16 halves the bytes and rounds them, by at most 1/256 of "
-             "each; weights and the optimizer's states stay f32."),
+             "Type of gradients while they pass between ranks. bf16 halves the bytes and rounds each by at most 1/256; "
+             "weights and the optimizer's states stay f32."),
       choice("shard", &E::shard, {"none", "optimizer"},
              "`optimizer`: each rank updates a part of the parameters and keeps the optimizer's states of that part "
              "alone, which saves memory. Checkpoints and curves are the same."),
       boolean("global_batch_norm", &E::global_batch_norm,
-              "Batch norms go by the rows of all ranks, so that the curve is that of one; false: each by the rows of "
-              "its own rank."),
+              "Batch norms use the rows of all ranks, so that the curve is that of one rank; false: only the rows of "
+              "their own rank."),
       number("ema", &E::ema, from_to_below(0, 1),
-             "Evaluate, predict and choose the best by a running average of the parameters that keeps this share of "
-             "itself at each step; 0: by the parameters."),
-      boolean(
-          "check_gradients", &E::check_gradients,
-          "Record the norm of the gradients at each step, as clip_norm does, and end the run where it is not finite."),
-      optional(
-          texts("recompute", &E::recompute,
-                "Patterns, as `stage1` or `stage?.*`, of blocks and layers whose activations are not kept: they are "
-                "computed again, from what each block begins with, when the gradients need them. Takes less memory, "
-                "more time, and gives the same numbers.")),
+             "Evaluate, predict and choose the best with a running average of the parameters, which keeps this share "
+             "of itself at each step; 0: use the parameters."),
+      boolean("check_gradients", &E::check_gradients,
+              "Record the norm of the gradients at each step, as clip_norm does, and end the run if it is not finite."),
+      optional(texts("recompute", &E::recompute,
+                     "Patterns, as `stage1` or `stage?.*`, of blocks and layers whose activations are not kept: the "
+                     "gradients compute them again from the block's input. This takes less memory and more time, and "
+                     "gives the same numbers.")),
       choice(
           "precision", &E::precision, {"fp32", "tf32", "bf16", "f16"},
           "Precision of the factors of a product; sums stay fp32. With bf16 and f16 the values between "
@@ -99,7 +97,7 @@ std::vector<Key> training_keys() {
           "stay f32. A step that a backend fuses as a whole in f32, which small networks have, stays f32 in bf16. f16 "
           "scales the loss."),
       boolean("deterministic", &E::deterministic,
-              "Only kernels that give the same bits each time; an error where there are none."),
+              "Use only kernels that give the same bits each time; an op without one is an error."),
       integer("threads", &E::threads, between(0, 1024), "Host threads; 0: the backend's choice."),
       integer("streams", &E::streams, between(1, 64),
               "Streams of the device on which ops of a step may run at the same time; the numbers stay the same."),
@@ -135,7 +133,7 @@ std::vector<KeyOf<CheckpointConfig>> checkpoint_keys() {
               "Epochs between two checkpoints; 0: only at the end."),
       integer("every_steps", &C::every_steps, between(0, kMostSteps),
               "Steps between two checkpoints within an epoch; 0: none there."),
-      word("monitor", &C::monitor, tasks::monitor_names(), "The metric of the task that says what is best."),
+      word("monitor", &C::monitor, tasks::monitor_names(), "The metric of the task that chooses `best.h5`."),
   };
 }
 
@@ -148,12 +146,11 @@ std::vector<Key> top_keys() {
            "at every step."),
       integer("device", &E::device, between(0, 1023), "Number of the backend's device, counted from 0."),
       boolean("host_copies", &E::host_copies,
-              "Let a plugin whose base works in other memory run, its tensors copied through the host. Slow."),
-      optional(paths("plugins", &E::plugins, "Plugin files, or folders of them, to look at before the usual places.")),
-      optional(
-          texts("kernels", &E::kernels,
-                "Kernels wanted by name, as `gemm:3`, by each op that its backend has them for; `gpunn plan` shows "
-                "who runs with which.")),
+              "Allow a plugin whose base uses other memory: its tensors are copied through the host. Slow."),
+      optional(paths("plugins", &E::plugins, "Plugin files, or folders of them, to search before the usual places.")),
+      optional(texts("kernels", &E::kernels,
+                     "Names of kernels, as `gemm:3`: each op that has one of them uses it. `gpunn plan` shows the "
+                     "kernel of each op.")),
       path("runs", &E::runs, "The folder of all runs, relative to the working directory."),
   };
 }

@@ -13,7 +13,7 @@ std::vector<LayerType> attention_layers() {
        {{"heads", V::integer, "", between(1, kMostChannels), {}, "Parts that the features are split into."},
         {"dropout", V::number, "0", from_to_below(0, 1), {}, "The share of the weights that is dropped in training."},
         {"bias", V::boolean, "true", {}, {}, "Whether queries, keys, values and the output have a bias."}}},
-      {"class_token", "[tokens, features] behind a token that is trained: [tokens + 1, features].", 1, {}},
+      {"class_token", "Puts a trained token in front of [tokens, features]: [tokens + 1, features].", 1, {}},
       {"position_embedding", "A sample plus a trained number for each of its values.", 1, {}},
   };
 }

@@ -5,7 +5,7 @@ namespace gpunn::config {
 std::vector<LayerType> merge_layers() {
   constexpr int kMostParts = 16;
   return {
-      {"add", "The sum of two layers of one shape, but for sizes of 1, which are repeated: `from: [a, b]`.", 2, {}},
+      {"add", "The sum of two layers of the same shape; sizes of 1 are repeated: `from: [a, b]`.", 2, {}},
       {"subtract", "The first of two layers minus the second, as in `add`.", 2, {}},
       {"multiply",
        "The product of two layers, as in `add`, or of [C, ...] and a number for each channel, [C]: `from: [a, b]`.",
@@ -15,7 +15,7 @@ std::vector<LayerType> merge_layers() {
       {"maximum", "The larger value of two layers, as in `add`.", 2, {}},
       {"minimum", "The smaller value of two layers, as in `add`.", 2, {}},
       {"concat",
-       "The channels, or features, of two to 16 layers one behind the other: `from: [a, b, c]`.",
+       "The channels, or features, of two to 16 layers, concatenated: `from: [a, b, c]`.",
        2,
        {},
        nullptr,

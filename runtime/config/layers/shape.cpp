@@ -65,7 +65,7 @@ std::vector<LayerType> shape_layers() {
        "Neighbours in a dimension of a sample: x[..., start : start + size, ...].",
        1,
        {{"dimension", V::integer, "0", between(0, kMostDimensions - 1), {}, "Its number, from 0."},
-        {"start", V::integer, "0", between(0, kMostUnits), {}, "The first that stays."},
+        {"start", V::integer, "0", between(0, kMostUnits), {}, "First element that stays."},
         {"size", V::integer, "1", between(1, kMostUnits), {}, "How many stay."}}},
       {"pixel_shuffle",
        "[C * factor^2, H, W] as an image of [C, H * factor, W * factor]. (Shi et al., 2016.)",

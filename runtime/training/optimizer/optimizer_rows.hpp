@@ -68,13 +68,13 @@ config::KeyOf<OptimizerConfig> weight_decay_key();
 template <class Kind>
 auto momentum_key() {
   return config::number("momentum", &Kind::momentum, config::from_to_below(0, 1),
-                        "The share of the last step that is kept; of muon 0.95 where it is not given.");
+                        "The share of the last step that is kept; default of muon: 0.95.");
 }
 
 template <class Kind>
 auto nesterov_key() {
   return config::boolean("nesterov", &Kind::nesterov,
-                         "Nesterov's look-ahead; needs a momentum. Of muon true where it is not given.");
+                         "Nesterov's look-ahead; needs a momentum. Default of muon: true.");
 }
 
 template <class Kind>

@@ -32,17 +32,17 @@ double one_cycle_rate(const Curve& curve, double tick) {
 ScheduleRow one_cycle_schedule() {
   using namespace config;
   using C = OneCycleSchedule;
-  return {
-      .kind = schedule_kind<C>(
-          "one_cycle",
-          number("pct_start", &C::pct_start, between(0, 1), "The share of the training in which the rate rises."),
-          number("div_factor", &C::div_factor, above_up_to(0, 1e12),
-                 "The rate begins at `optimizer.learning_rate` divided by this."),
-          number("final_div_factor", &C::final_div_factor, above_up_to(0, 1e12),
-                 "The rate ends at where it began divided by this."),
-          choice("anneal", &C::anneal, {"cosine", "linear"}, "The form of both parts."), min_learning_rate_key<C>()),
-      .rate = one_cycle_rate,
-      .check = check_min_learning_rate<C>};
+  return {.kind = schedule_kind<C>(
+              "one_cycle",
+              number("pct_start", &C::pct_start, between(0, 1), "The share of the training in which the rate rises."),
+              number("div_factor", &C::div_factor, above_up_to(0, 1e12),
+                     "The first rate is `optimizer.learning_rate` divided by this."),
+              number("final_div_factor", &C::final_div_factor, above_up_to(0, 1e12),
+                     "The last rate is the first one divided by this."),
+              choice("anneal", &C::anneal, {"cosine", "linear"}, "The form of the rise and of the fall."),
+              min_learning_rate_key<C>()),
+          .rate = one_cycle_rate,
+          .check = check_min_learning_rate<C>};
 }
 
 }  // namespace gpunn::training

@@ -20,7 +20,7 @@ ScheduleRow reduce_on_plateau() {
               number("factor", &P::factor, {.min = 0, .max = 1, .above_min = true, .below_max = true},
                      "Factor of the rate at a drop."),
               integer("patience", &P::patience, between(0, kMostEpochs),
-                      "Epochs without an improvement that are let pass; the next one lowers the rate."),
+                      "Epochs without an improvement to tolerate; the next one lowers the rate."),
               number("threshold", &P::threshold, between(0, kLargestRate), "An improvement is more than this."),
               choice("threshold_mode", &P::threshold_mode, {"relative", "absolute"},
                      "`threshold` is a share of the best value so far, or a difference to it."),

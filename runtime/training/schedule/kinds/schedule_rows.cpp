@@ -96,10 +96,10 @@ std::vector<config::KeyOf<ScheduleConfig>> schedule_keys() {
       kind_key("type", kinds, "How the learning rate changes during the training: see below."),
       only(known_beforehand,
            choice("per", &S::per, {"epoch_fraction", "epoch", "step"},
-                  "When the rate changes, and what lengths count: with each step, lengths in epochs; with each "
+                  "When the rate changes, and the unit of lengths: with each step, lengths in epochs; with each "
                   "`epoch`, lengths in epochs; with each `step`, lengths in steps.")),
       number("warmup_epochs", &S::warmup_epochs, between(0, kMostEpochs),
-             "The learning rate rises in a straight line for so long, up to where the schedule begins."),
+             "Epochs in which the learning rate rises linearly to the start of the schedule."),
       integer("warmup_steps", &S::warmup_steps, between(0, kMostSteps),
               "The same in steps, in place of `warmup_epochs`."),
       number("warmup_start_factor", &S::warmup_start_factor, between(0, 1),

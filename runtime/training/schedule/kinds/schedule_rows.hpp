@@ -44,8 +44,9 @@ config::KindOf<ScheduleConfig> schedule_kind(const std::string& name, Keys... ke
 // Of the kinds whose rate falls to somewhere.
 template <class Kind>
 config::KeyOf<Kind> min_learning_rate_key() {
-  return config::number("min_learning_rate", &Kind::min_learning_rate, config::between(0, config::kLargestRate),
-                        "End of the curve, or the least rate that is left. `one_cycle`: 0: `final_div_factor` says.");
+  return config::number(
+      "min_learning_rate", &Kind::min_learning_rate, config::between(0, config::kLargestRate),
+      "Rate at the end of the curve, or the lowest rate. `one_cycle`: 0: given by `final_div_factor`.");
 }
 template <class Kind>
 void check_min_learning_rate(ScheduleCheck& check) {
