@@ -24,13 +24,13 @@ struct SampleTimes {
 class OpRunner {
  public:
   using Bytes = std::vector<std::byte>;
-  // `cold`: with so many sets of tensors that a run finds nothing of an earlier one in a cache.
+  // `cold`: with enough sets of tensors that no run finds data of an earlier run in a cache.
   OpRunner(execution::Backend& backend, const graph::OpSignature& signature, const execution::Placement& placement,
            const std::vector<Bytes>& inputs, bool cold);
 
   // Of the first run, on the inputs as given.
   std::vector<Bytes> run_once();
-  // By the device's clock. Small ops run many times a sample, as one captured graph where that can be.
+  // By the device's clock. Small ops run many times in a sample, as one captured graph if possible.
   SampleTimes time(const SampleLimits& limits);
   int64_t sets() const { return sets_; }
 

@@ -17,12 +17,12 @@ namespace gpunn::bench {
 // The indices of a dimension that are looked at, by dimension; no list: all of them.
 using Slice = std::vector<std::optional<std::vector<int64_t>>>;
 
-// An op in float64: the whole of it where that is soon done, otherwise a part in which each output element has all its
-// terms, such as some rows and columns of a matrix product.
+// An op in float64: the whole op if it is small, otherwise a part in which each output element has all its terms, such
+// as some rows and columns of a matrix product.
 class Reference {
  public:
   using Bytes = std::vector<std::byte>;
-  // nullopt where the op is large and can't be taken in part.
+  // nullopt if the op is large and cannot be computed in part.
   static std::optional<Reference> of(const graph::OpSignature& signature, const std::vector<Bytes>& inputs);
 
   struct Deviation {

@@ -22,7 +22,7 @@ struct Axis {
 };
 
 // An axis that holds the values from low to high and ends at a tick, with about `wanted` ticks at 1, 2 or 5 times a
-// power of ten. Equal ends get some room. A logarithmic one wants low above 0.
+// power of ten. Equal ends are moved apart. A logarithmic axis needs low above 0.
 Axis make_axis(Scale scale, double low, double high, int wanted, bool whole = false);
 
 }  // namespace gpunn::chart

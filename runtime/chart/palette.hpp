@@ -30,7 +30,7 @@ inline constexpr Palette kOnDark = {
     .quiet = "#a3adb8",
     .lines = {"#56b4e9", "#e69f00", "#2bc79a", "#e39ac4", "#d8c36a", "#8fd0f5", "#ffffff", "#f0b35a"}};
 
-// What the page around the chart says: its CSS variables, and its ground.
+// Settings of the page around the chart: its CSS variables, and its background.
 inline constexpr Palette kOfPage = {.ground = "none",
                                     .grid = "var(--grid)",
                                     .frame = "var(--frame)",
@@ -42,7 +42,7 @@ inline constexpr Palette kOfPage = {.ground = "none",
 // The CSS variables that kOfPage reads, as declarations for a page of this palette.
 std::string css_variables(const Palette& palette);
 
-// CSS that turns what is drawn in the colours of kOnLight into those of kOnDark where the reader's system is dark.
+// CSS that replaces the colours of kOnLight by those of kOnDark if the reader's system is dark.
 std::string dark_style();
 
 }  // namespace gpunn::chart

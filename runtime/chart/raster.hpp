@@ -13,7 +13,7 @@ struct Raster {
   std::vector<uint8_t> pixels;  // [height, width, channels]
 };
 
-// The pixels as a PNG file. Throws Error where they are none, or more or fewer than the sizes say.
+// The pixels as a PNG file. Throws Error if there are none, or if their number contradicts the sizes.
 std::string png(const Raster& raster);
 
 std::string base64(std::string_view bytes);

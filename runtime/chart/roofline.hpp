@@ -7,13 +7,13 @@
 
 namespace gpunn::chart {
 
-// What a device can do at best: moving data, and computing.
+// The highest rates of a device: moving data, and computing.
 struct RooflineCeiling {
   std::string name;
   double bytes_per_second = 0, flops_per_second = 0;
 };
 
-// What something did.
+// The measured rates of one op.
 struct RooflinePoint {
   std::string name;             // points of one name have one number in the plot
   std::string series;           // and those of one series one colour
@@ -30,7 +30,7 @@ struct Roofline {
   std::vector<RooflinePoint> points;
 };
 
-// As an SVG document; a numbered list of the points' names is under the plot. Texts are escaped.
+// The chart as an SVG document, with a numbered list of the points' names below the plot. Texts are escaped.
 std::string svg(const Roofline& roofline);
 
 }  // namespace gpunn::chart

@@ -7,8 +7,8 @@
 
 namespace gpunn::chart {
 
-// Text for an element's content or an attribute: no character of XML's own, none that XML forbids, and what is not
-// UTF-8 replaced.
+// Escapes text for an element's content or an attribute: XML's own characters, those that XML forbids, and bytes that
+// are not UTF-8.
 std::string escaped(std::string_view text);
 
 // An SVG document that is written element by element. Lengths are in pixels, from the left and the top.
@@ -23,8 +23,8 @@ class SvgWriter {
     bool upwards = false;  // turned a quarter to the left
   };
 
-  // `ground` is the colour behind it all: that of kOnLight, whose colours turn dark where the reader's system is, or
-  // "none", in a page that sees to it.
+  // `ground` is the colour of the background: that of kOnLight, whose colours turn dark if the reader's system is dark,
+  // or "none" in a page that does so itself.
   SvgWriter(double width, double height, std::string_view title, std::string_view description,
             std::string_view ground = kOnLight.ground);
   void rectangle(double x, double y, double width, double height, std::string_view fill);

@@ -6,12 +6,12 @@
 
 namespace gpunn {
 
-// Bytes of the UTF-8 character that `text`, which is not empty, begins with; 0: it is none. Overlong forms, surrogates
-// and what is beyond Unicode are none.
+// Number of bytes of the UTF-8 character at the start of `text`, which is not empty; 0: there is no valid one. Overlong
+// forms, surrogates and numbers beyond Unicode are invalid.
 std::size_t utf8_bytes(std::string_view text);
 
-// Text from a file or a name, fit for a message: control characters except those `kept`, and bytes that are no UTF-8,
-// become "\n", "\0", "\x9b". So nothing in a file can end a message early, add lines to it, or drive a terminal.
+// Makes text from a file or a name fit for a message: control characters except those in `kept`, and bytes that are not
+// UTF-8, become "\n", "\0", "\x9b". So a file cannot end a message early, add lines to it, or control a terminal.
 std::string escaped(std::string_view text, std::string_view kept = "");
 
 }  // namespace gpunn

@@ -8,11 +8,11 @@
 
 namespace gpunn {
 
-// A file, made where it is not there, that one process at a time holds: until it ends, however it ends. On a file
-// system without locks, as some networks' are, any number of them do.
+// A lock file that one process at a time holds; created if it is missing. The system releases it when the process ends
+// in any way. On a file system without locks, as some network file systems, several processes can hold it.
 class FileLock {
  public:
-  // Nothing where another process holds it, or took the file or its folder away meanwhile.
+  // Empty if another process holds it, or has removed the file or its folder meanwhile.
   static std::optional<FileLock> take(const std::filesystem::path& file);
 
   // Why the file system can't lock, in the system's words; empty: it can.

@@ -28,16 +28,16 @@ class OutputFile {
   FileDescriptor descriptor_;
 };
 
-// Writes a temporary file beside `file`, flushes it to disk and renames it; on failure `file` is as it was. What killed
-// processes left of their writing is removed first.
+// Writes a temporary file beside `file`, flushes it to disk and renames it; on failure `file` is unchanged. First
+// removes temporary files that killed processes have left.
 void write_atomically(const std::filesystem::path& file, std::string_view text);
 void write_atomically(const std::filesystem::path& file, const std::function<void(OutputFile&)>& fill);
 
-// The folder, and those it is in. Throws Error "can't make the folder FOLDER: why". (The C++ library's own says that a
-// folder is not there where it could not look.)
+// Creates the folder and its parents. Throws Error "can't make the folder FOLDER: why". (The C++ library reports a
+// folder as missing if it could not look.)
 void make_folders(const std::filesystem::path& folder);
 
-// At the end of the file, which is made where it is not there. It may have got a part of the text if this throws.
+// Appends to the file, which is created if it is missing. If this throws, a part of the text may be in the file.
 void append(const std::filesystem::path& file, std::string_view text);
 
 }  // namespace gpunn

@@ -9,8 +9,8 @@ namespace gpunn {
 
 constexpr uint64_t kHashOfNothing = 14695981039346656037U;
 
-// FNV-1a (Fowler, Noll and Vo): a number that is the same on every machine; for names, no safeguard against forgery.
-// Goes on from the hash of what stands in front.
+// FNV-1a (Fowler, Noll and Vo), the same on every machine: a hash for names, which does not protect against forgery.
+// Continues the hash of the text before.
 constexpr uint64_t hash_of(std::string_view text, uint64_t hash = kHashOfNothing) {
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
   return hash;

@@ -20,7 +20,7 @@ class InputFile {
   // Fills `out`; fewer only at the end.
   std::size_t read(std::span<std::byte> out);
   std::size_t read(std::span<char> out) { return read(std::as_writable_bytes(out)); }
-  // Where the next read begins.
+  // Position of the next read.
   void seek(uint64_t offset);
   void rewind() { seek(0); }
 
@@ -30,19 +30,19 @@ class InputFile {
   uint64_t bytes_ = 0;
 };
 
-// The whole of a file, a pipe or a device. Throws Error(missing) where it can't be read, or where a pipe has no writer
-// or one that is silent for long; and Error where it is larger than `limit` bytes.
+// Reads a whole file, pipe or device. Throws Error(missing) if it can't be read, or if a pipe has no writer or a silent
+// one; Error if it is larger than `limit` bytes.
 std::string read_text(const std::filesystem::path& file, std::size_t limit = std::size_t{64} << 20);
 
-// What a path leads to, links followed. Throws Error(missing) where that can't be told: no permission, links in a
-// circle, a name that is too long.
+// The kind of file at a path, after following links. Throws Error(missing) if that is unknown: no permission, a cycle
+// of links, a name that is too long.
 enum class PathKind { absent, file, folder, other };
 PathKind kind_of(const std::filesystem::path& path);
 inline bool path_exists(const std::filesystem::path& path) { return kind_of(path) != PathKind::absent; }
 inline bool is_file(const std::filesystem::path& path) { return kind_of(path) == PathKind::file; }
 inline bool is_folder(const std::filesystem::path& path) { return kind_of(path) == PathKind::folder; }
 
-// From the root, for a file that is looked for from elsewhere. Throws Error where the working folder is gone.
+// The absolute path of a file. Throws Error if the working folder no longer exists.
 std::filesystem::path absolute_path(const std::filesystem::path& path);
 
 }  // namespace gpunn

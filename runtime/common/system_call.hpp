@@ -9,7 +9,7 @@
 
 namespace gpunn {
 
-// Calls again what a signal interrupted: `call` returns a negative number and sets errno, as system calls do.
+// Repeats a system call that a signal interrupts: `call` returns a negative number and sets errno.
 template <class Call>
 auto retried(const Call& call) {
   while (true) {
@@ -18,10 +18,10 @@ auto retried(const Call& call) {
   }
 }
 
-// The system's words for an errno, and what to do about it where that is plain: "No space left on device; free some".
+// The system's words for an errno, with advice where there is some: "No space left on device; free some".
 std::string reason_of(int error);
 
-// A descriptor of its own, closed at the end.
+// Owns a file descriptor and closes it at the end.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int descriptor = -1) : descriptor_(descriptor) {}
@@ -36,16 +36,16 @@ class FileDescriptor {
 
   int get() const { return descriptor_; }
   explicit operator bool() const { return descriptor_ >= 0; }
-  // False, with errno, where the file system tells of a failed write only now.
+  // Closes it. False, with errno, if the file system reports a failed write only now.
   bool close();
 
  private:
   int descriptor_;
 };
 
-// All of it, whether the descriptor blocks or not. False, with errno, where it can't be written.
+// Writes everything, whether the descriptor blocks or not. False, with errno, if that fails.
 bool write_all(int descriptor, std::string_view text);
-// Up to the end of the file or of `out`; negative, with errno, where it can't be read.
+// Reads up to the end of the file or of `out`; negative, with errno, if that fails.
 std::ptrdiff_t read_all(int descriptor, std::span<char> out);
 
 }  // namespace gpunn

@@ -20,8 +20,8 @@ class TemporaryFile {
   std::filesystem::path path_;
 };
 
-// Removes what a TemporaryFile left beside `file` in a process that was killed. Files of living processes stay; nothing
-// here is an error.
+// Removes the TemporaryFiles beside `file` that killed processes have left. Files of living processes stay. Reports no
+// errors.
 void remove_stale_temporaries(const std::filesystem::path& file) noexcept;
 
 // The folder that `file` is in.

@@ -5,8 +5,9 @@
 
 namespace gpunn {
 
-// Does the work in a child process first, whose results are lost: "signal 11 (Segmentation fault)" where that ends it,
-// empty where it returns or throws. For libraries that a damaged file can crash; the work may touch no device.
+// Runs the work in a child process first and discards its results. Returns "signal 11 (Segmentation fault)" if that
+// killed the child, or an empty string if the work returned or threw. For libraries that a damaged file can crash; the
+// work must not touch a device.
 std::string crash_of(const std::function<void()>& work);
 
 }  // namespace gpunn

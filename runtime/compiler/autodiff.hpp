@@ -7,8 +7,8 @@
 namespace gpunn::compiler {
 
 // Reverse-mode differentiation: appends the ops that compute d loss / d v for each v of `targets` and returns their
-// values; kNoValue for a target that the loss does not depend on. loss is a scalar. With `scale`, f32 0-d, they are
-// scale times as large. Throws Error where the way from a target to the loss leads through an op without a gradient.
+// values; kNoValue for a target that the loss does not depend on. loss is a scalar. `scale`, f32 0-d, multiplies all
+// gradients. Throws Error if an op between a target and the loss has no gradient.
 std::vector<graph::ValueId> add_gradients(graph::Graph& graph, graph::ValueId loss,
                                           const std::vector<graph::ValueId>& targets,
                                           graph::ValueId scale = graph::kNoValue);

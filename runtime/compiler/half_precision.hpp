@@ -7,11 +7,11 @@
 
 namespace gpunn::compiler {
 
-// Has the nodes from `first` on compute in half precision (bf16 or f16) where that serves: matrix products and
-// convolutions, and every op behind them whose row lets its tensors be of it. Statistics, norms of rows, softmax and
-// losses stay f32, as do parameters: what a product reads of one is a copy. The class of each op is that of PyTorch's
-// autocast, but for additive ops, which follow their operands. `result`, a value of these nodes, is what is read next:
-// the value in f32. `wide`: nodes that stay f32.
+// Makes the nodes from `first` on compute in half precision (bf16 or f16) where that is useful: matrix products and
+// convolutions, and every op after them whose row allows half precision. Statistics, norms of rows, softmax and losses
+// stay f32, as do parameters: products read copies of them. The classes of ops are those of PyTorch's autocast, except
+// for additive ops, which follow their operands. `result` is the value of these nodes that is read next: in f32. The
+// nodes in `wide` stay f32.
 graph::ValueId use_half_precision(graph::Graph& graph, std::size_t first, DType half, graph::ValueId result,
                                   const std::set<std::size_t>& wide = {});
 

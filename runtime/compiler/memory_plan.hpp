@@ -28,14 +28,11 @@ struct MemoryPlan {
   std::vector<int64_t> workspace_offset;  // by node; -1: none
 };
 
-// Offsets for every arena value and workspace such that no two that are alive together overlap, but for outputs that
-// take over a dying input's memory where the op allows it.
-//
-// Each of `runs` (they don't overlap, and are in order) counts as one node: what it touches, and its workspace, which
-// is given for its first node, lives through all of it and takes over nothing; values that no node outside it touches
-// have no memory.
-//
-// With InPlace::none no output takes over an input's memory, except where the op demands it.
+// Assigns an offset to every arena value and workspace, so that values that are alive together do not overlap. An
+// output may take over the memory of an input that dies, if the op allows it. Each of `runs` (disjoint, in order)
+// counts as one node: its values, and its workspace, which is given for its first node, live through all of it and take
+// over nothing; values that no other node uses have no memory. With InPlace::none outputs take over an input's memory
+// only if the op demands it.
 enum class InPlace { allowed, none };
 MemoryPlan plan_memory(const Graph& graph, std::span<const uint64_t> workspace_bytes, uint64_t alignment,
                        const std::vector<NodeRange>& runs = {}, InPlace in_place = InPlace::allowed);

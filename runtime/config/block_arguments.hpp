@@ -9,18 +9,18 @@
 
 namespace gpunn::config {
 
-// What one use of a block is given: {name: stage2, repeat: 2, filters: 128, first: {stride: 2}}.
+// The arguments of one use of a block: {name: stage2, repeat: 2, filters: 128, first: {stride: 2}}.
 class BlockArguments {
  public:
-  // Reads and checks all but `from`. The values are those around the use. What is wrong goes to `report`.
+  // Reads and checks all arguments except `from`. The values are those around the use. Mistakes go to `report`.
   BlockArguments(const BlockUse& use, const EntryValues& values, const EntryValues::Report& report);
 
   bool sound() const { return sound_; }
   const std::string& name() const { return name_; }  // empty: none given
   bool used() const { return used_; }                // `when`
   std::optional<int64_t> count() const { return count_; }
-  // The parameters as the instance with this number sees them: the block's own before the model's. Nothing if a
-  // required parameter is missing, which is reported.
+  // The parameters of the instance with this number: the block's own before the model's. Empty if a required parameter
+  // is missing, which is reported.
   std::optional<ParameterValues> values_of(int64_t instance, const ParameterValues& model) const;
 
  private:

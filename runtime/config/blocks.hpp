@@ -20,7 +20,7 @@ struct BlockParameter {
   std::optional<std::string> fallback;  // may mention the model's parameters and those above; none: has to be given
 };
 
-// A list of layers with parameters of its own, that a model uses like a layer.
+// A list of layers with its own parameters, which a model uses like a layer.
 struct Block {
   std::string name;
   SourceLocation where;
@@ -32,7 +32,7 @@ struct Block {
 
 using Blocks = std::map<std::string, Block>;
 
-// A use of a block as a value of a list of layers: its name, and what is given to it (may be null).
+// A use of a block in a list of layers: its name, and its arguments (may be null).
 struct BlockUse {
   const Block* block = nullptr;
   const YamlNode* arguments = nullptr;

@@ -15,14 +15,14 @@ struct CheckedBackends {
 // Empty where `backend` names one. Throws Error(usage) where what follows "check:" are not two names.
 std::optional<CheckedBackends> checked_backends(const std::string& backend);
 
-// Calls `resolve` with the one backend that `backend` names, or with both, and puts what it makes of them in its place.
-// A malformed pair stays as it is.
+// Calls `resolve` with the one backend that `backend` names, or with each of two, and replaces the names by the
+// results. A malformed pair stays unchanged.
 void resolve_backend(std::string& backend, const std::function<void(std::string&)>& resolve);
 
 // The one that trains: A, or `backend` itself.
 std::string trained_backend(const std::string& backend);
 
-// For what runs on one backend alone: throws Error(usage) where `backend` names two.
+// For verbs that use one backend only: throws Error(usage) if `backend` names two.
 void require_one_backend(const std::string& backend, const std::string& what);
 
 }  // namespace gpunn::config

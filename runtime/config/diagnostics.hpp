@@ -12,8 +12,8 @@ namespace gpunn::config {
 // Throws a ConfigError of one.
 [[noreturn]] void fail_at(const SourceLocation& where, std::string message);
 
-// Collects what is wrong with a file, so that the user hears it all at once. Says nothing twice (a repeated block of
-// layers has the same mistake in each round) and stops listening after kMost.
+// Collects the mistakes of a file, so that the user sees all at once. Repeated mistakes are reported once (a repeated
+// block of layers has the same mistake in each round), and at most kMost in all.
 class Diagnostics {
  public:
   static constexpr std::size_t kMost = 50;

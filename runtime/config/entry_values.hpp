@@ -1,4 +1,4 @@
-// Values in a list of layers: scalars with the parameters put in.
+// Values in a list of layers: scalars after the parameters are inserted.
 #pragma once
 
 #include <gpunn/error.hpp>
@@ -16,7 +16,8 @@ namespace gpunn::config {
 
 using ParameterValues = std::map<std::string, std::string>;
 
-// Reads values of one place in a model. Each function says what is wrong through `report` and returns nothing then.
+// Reads values at one place of a model. Each function reports a mistake through `report` and then returns an empty
+// value.
 class EntryValues {
  public:
   using Report = std::function<void(const SourceLocation&, const std::string&)>;

@@ -8,7 +8,7 @@
 
 namespace gpunn::config {
 
-// What the user wrote.
+// The value as the user wrote it.
 struct GivenKeys {
   SourceLocation origin;                         // the place to report for a key that the user left out
   std::map<std::string, SourceLocation> places;  // of each key, by its path

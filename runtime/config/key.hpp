@@ -22,7 +22,7 @@ enum class ValueType { boolean, integer, number, text, choice, path, numbers, te
 using Value = std::variant<bool, int64_t, double, std::string, std::vector<double>, std::vector<std::string>,
                            std::vector<ParameterGroup>>;
 
-// What reading, suggestions, `--set` and the documentation need to know of a key.
+// The properties of a key that reading, suggestions, `--set` and the documentation need.
 struct KeyDescription {
   std::string path;  // "optimizer.learning_rate"; where a room declares it, without its section
   ValueType type = ValueType::text;
@@ -46,7 +46,8 @@ struct KeyOf : KeyDescription {
   std::function<Value(const Owner&)> get;
 };
 
-// A node as a key's value. Adds a diagnostic and returns nothing where it is of another type or out of range.
+// Reads a node as a key's value. If it has another type or is out of range, adds a diagnostic and returns an empty
+// value.
 std::optional<Value> read_value(const KeyDescription& key, const YamlNode& node, Diagnostics& diagnostics);
 
 // "an integer of at least 1", for messages and the documentation.

@@ -123,7 +123,7 @@ KeyOf<Owner> numbers(const std::string& name, std::vector<double> Owner::*member
   return key;
 }
 
-// Rows and columns, or one number for both. What is no whole number becomes `refused`, for a check to complain about.
+// Rows and columns, or one number for both. Anything but whole numbers becomes `refused`, which a check then reports.
 template <class Owner>
 KeyOf<Owner> pixels(const std::string& name, std::vector<int64_t> Owner::*member, Range range, int64_t refused,
                     const std::string& help) {

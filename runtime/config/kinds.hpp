@@ -1,5 +1,5 @@
-// Sections of an experiment that are of a kind, as `optimizer` is of type adam. Each kind declares its keys, and those
-// of a section are put together from them. A section's struct has a std::variant `kind` with a struct of each.
+// Sections of an experiment that have a type, such as `optimizer`. Each type declares its keys, and the section's keys
+// are put together from them. A section's struct has a std::variant `kind` with a struct for each type.
 #pragma once
 
 #include <algorithm>

@@ -12,9 +12,9 @@
 
 namespace gpunn::config {
 
-// A model's `layers` as plain layers: parameters put in, repeats unrolled, blocks and branches taken apart, each layer
-// named and each `from` a layer's full name. In round n of a repeat the names given inside it end in "_n"; in a block
-// or branch they begin with its name: "stage2.0.conv1". Layer types and their parameters are not checked here.
+// A model's `layers` as plain layers: parameters inserted, repeats unrolled, blocks and branches expanded, each layer
+// named and each `from` a layer's full name. In round n of a repeat the names inside it end in "_n"; in a block or
+// branch they begin with its name: "stage2.0.conv1". Layer types and their parameters are not checked here.
 std::vector<LayerSpec> read_layers(const YamlNode& list, const std::map<std::string, std::string>& parameters,
                                    const Blocks& blocks, Diagnostics& diagnostics);
 

@@ -36,16 +36,16 @@ class LayerScopes {
   Scope without_rounds(Scope scope) const;  // itself, or what the rounds that it is are in
 
   Source layer(std::size_t index);
-  // Who asks for a name: "add 'sum'", and what a message about it ends in.
+  // The layer that refers to a name: "add 'sum'", and the end of a message about it.
   struct User {
     std::string title, origin;
   };
-  // What `name` means in the scope.
+  // The meaning of `name` in the scope.
   Source named(Scope scope, const std::string& name, const SourceLocation& where, User user);
-  // `inside` is the scope in which "name.rest" is looked up, where there is one.
+  // `inside` is the scope in which "name.rest" is looked up, if there is one.
   void declare(Scope scope, const std::string& name, Source output, std::optional<Scope> inside = std::nullopt);
 
-  // A layer's index or kModelInput. Nothing if no layer has the name. That is reported here, except for names of the
+  // A layer's index or kModelInput. Empty if no layer has the name. That is reported here, except for names of the
   // model's own scope, which order_layers reports.
   std::optional<int> resolve(Source source, Diagnostics& diagnostics);
 

@@ -41,7 +41,7 @@ struct LayerType {
   std::string help;
   int inputs = 1;
   std::vector<LayerKey> keys;  // beside `name` and `from`, which every layer has
-  // What the rows can't say and no shape is needed for: the reason why the arguments don't go together, or "".
+  // Checks that the rows cannot express and that need no shape: why the arguments contradict each other, or "".
   std::string (*check)(const LayerArguments& arguments) = nullptr;
   int most_inputs = 0;  // where they need not be exactly `inputs`; 0: they do
 

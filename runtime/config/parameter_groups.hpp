@@ -11,8 +11,8 @@
 
 namespace gpunn::config {
 
-// A list of maps with `match` and what is other for the parameters that match. Adds a diagnostic for each mistake, and
-// returns nothing where there is any. `path` names the key in messages.
+// Reads a list of maps with `match` and the settings of the parameters that match. Adds a diagnostic for each mistake,
+// and returns an empty value if there is any. `path` names the key in messages.
 std::optional<std::vector<ParameterGroup>> read_groups(const std::string& path, const YamlNode& list,
                                                        Diagnostics& diagnostics);
 

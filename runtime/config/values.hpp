@@ -25,7 +25,7 @@ constexpr Range between(double min, double max) { return {.min = min, .max = max
 constexpr Range above_up_to(double min, double max) { return {.min = min, .max = max, .above_min = true}; }
 constexpr Range from_to_below(double min, double max) { return {.min = min, .max = max, .below_max = true}; }
 
-// What a YAML scalar says, whatever the locale; nothing where it says something else. Numbers are finite; an integer
+// The value of a YAML scalar, independent of the locale; empty if it has another type. Numbers are finite; an integer
 // may be written 1e3.
 std::optional<double> number_of(std::string_view text);
 std::optional<int64_t> integer_of(std::string_view text);

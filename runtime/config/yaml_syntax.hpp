@@ -6,7 +6,7 @@
 
 namespace gpunn::config {
 
-// What is wrong with the YAML, and what to do about it, in place of yaml-cpp's word for the state of its parser.
+// The mistake in the YAML and its remedy, instead of yaml-cpp's words about the state of its parser.
 std::string yaml_syntax_fault(const YAML::Exception& error);
 
 }  // namespace gpunn::config

@@ -40,7 +40,7 @@ inline constexpr std::size_t kDeepestYaml = 64;
 // deeper nesting than the limits above. `file` names the text in errors.
 YamlNode parse_yaml(std::string_view text, const std::string& file);
 
-// "a list", "nothing", "'abc'", for a message that says what was found.
+// "a list", "nothing", "'abc'": what a message says was found.
 std::string describe(const YamlNode& node);
 
 }  // namespace gpunn::config

@@ -38,8 +38,8 @@ const AttributeTable* attribute_table(int32_t op);
 // Those of the table that the op uses.
 std::vector<const AttributeField*> attribute_fields(int32_t op);
 
-// The op's struct. Throws Error(usage), with the op's name, where a name is unknown, a value is of another kind or
-// missing, and where lists differ in length.
+// The op's struct. Throws Error(usage), with the op's name, if a name is unknown, a value is missing or of another
+// kind, or lists differ in length.
 graph::Attributes attributes_of(int32_t op, std::string_view op_name, std::span<const NamedAttribute> values);
 
 }  // namespace gpunn::eager

@@ -11,8 +11,8 @@
 
 namespace gpunn::eager {
 
-// A program whose kernels are chosen and whose temporary memory is planned: what is left for a call is to fill in
-// addresses. Used by one thread at a time.
+// A program with chosen kernels and planned temporary memory: a call only fills in addresses. One thread at a time may
+// use it.
 class Plan {
  public:
   // Bit i of `staged`: external i lies where kernels can't use it. It is copied to or from temporary memory.
@@ -34,7 +34,7 @@ class Plan {
   void enqueue(std::span<void* const> externals, void* scratch, const execution::CallerStream& stream);
 
  private:
-  // Where a tensor of a kernel lies: `offset` bytes into an external, or into the temporary memory.
+  // The place of a kernel's tensor: `offset` bytes into an external, or into the temporary memory.
   struct Place {
     int external = -1;
     uint64_t offset = 0;

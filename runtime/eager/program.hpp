@@ -22,14 +22,14 @@ struct Program {
 // The attributes of the op where some follow from the inputs.
 graph::Attributes settled_attributes(int32_t op, const graph::Attributes& attrs, std::span<const TensorType> inputs);
 
-// The op itself. Externals: the inputs, and the outputs that are not in place. Throws Error(usage) where the types do
-// not fit.
+// The op itself. Externals: the inputs, and the outputs that are not in place. Throws Error(usage) if the types do not
+// fit.
 Program op_program(int32_t op, const graph::Attributes& attrs, std::span<const TensorType> inputs,
                    std::span<const TensorType> outputs);
 
-// The gradients of the inputs that are `wanted`. Externals: the cotangent of the first output, the inputs, the outputs
-// (all of them), the gradients. An op without a gradient of its own is differentiated through its decomposition; what
-// that needs of inner values is computed again.
+// The gradients of the inputs in `wanted`. Externals: the gradient of the first output, the inputs, all outputs, the
+// gradients. An op without its own gradient is differentiated through its decomposition; inner values are computed
+// again.
 Program gradient_program(int32_t op, const graph::Attributes& attrs, const TensorType& cotangent,
                          std::span<const TensorType> inputs, std::span<const TensorType> outputs,
                          const std::vector<bool>& wanted, std::span<const TensorType> gradients);

@@ -26,7 +26,7 @@ class Attributes {
     return result;
   }
 
-  // Of the bytes of such a struct. Sets struct_size.
+  // A value from the bytes of such a struct. Sets struct_size.
   static Attributes of_struct(std::vector<std::byte> bytes) {
     Attributes result;
     result.bytes_ = std::move(bytes);

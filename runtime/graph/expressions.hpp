@@ -42,13 +42,13 @@ class Expressions {
   ValueId scaled(ValueId x, double factor);
   // share * old + (1 - share) * fresh
   ValueId moving_average(ValueId old, ValueId fresh, float share);
-  // 1 - base^exponent for a base of [0, 1) and exponents above 0, without the loss of digits where that is close to 0.
+  // 1 - base^exponent for a base in [0, 1) and exponents above 0, without the loss of digits near 0.
   ValueId one_minus_power(double base, ValueId exponent);
   // `axes` is a mask of dimensions, which stay with sizes of 1, or go.
   ValueId sum(ValueId x, uint32_t axes, bool keep_dims = true);
   ValueId mean(ValueId x, uint32_t axes, bool keep_dims = true);
   ValueId max(ValueId x, uint32_t axes, bool keep_dims = true);
-  // x of a shape that it broadcasts to, and its adjoint: the sum over what was repeated.
+  // x broadcast to a shape, and the adjoint: the sum over repeated elements.
   ValueId expand(ValueId x, const Shape& shape);
   ValueId sum_to(ValueId x, const Shape& shape);
   // The same numbers under another shape.

@@ -13,11 +13,11 @@ namespace gpunn::graph {
 using ValueId = int32_t;
 inline constexpr ValueId kNoValue = -1;
 
-// Where a value lives. All but the arena keep their content from step to step and are bound by name.
+// The memory of a value. All kinds but the arena keep their content from step to step and are bound by name.
 enum class Storage { arena, parameters, gradients, optimizer, state, data };
 std::string_view name_of(Storage storage);
 
-// A tensor without gaps. A view shares the bytes of another value from an offset on, under a type of its own.
+// A tensor without gaps. A view shares the bytes of another value from an offset on, with its own type.
 struct Value {
   std::string name;
   TensorType type;
@@ -36,7 +36,7 @@ struct Node {
   std::vector<ValueId> outputs;
 };
 
-// What a node's kernel is chosen by.
+// The properties that the choice of a node's kernel depends on.
 struct OpSignature {
   int32_t op = 0;
   Attributes attrs;

@@ -14,7 +14,7 @@ namespace gpunn::graph {
 // The op's row of op_list.inc. Throws Error for an id that the catalogue lacks.
 const ops::Op& op_row(int32_t op);
 
-// What the op makes of these inputs. Throws Error on shapes that do not fit, with both.
+// The output types of an op for these inputs. Throws Error, with both shapes, if they do not fit.
 std::vector<TensorType> output_types(const ops::Op& op, const Attributes& attrs, std::span<const TensorType> inputs);
 
 }  // namespace gpunn::graph

@@ -14,7 +14,7 @@
 
 namespace gpunn::nn {
 
-// What a layer is built from.
+// The parts from which a layer is built.
 struct LayerContext {
   graph::Graph& graph;
   const LayerSpec& layer;
@@ -34,10 +34,10 @@ struct LayerContext {
 // Appends a layer's ops, core ops only, and returns its output. Throws Error saying what shape it expected and found.
 using LayerFunction = graph::ValueId (*)(const LayerContext&);
 
-// The function of a type of config::layer_table(); throws Error where there is none.
+// The function for a type of config::layer_table(); throws Error if there is none.
 LayerFunction layer_function(std::string_view type);
 
-// Throws Error where a tensor is beyond any memory; products of hostile sizes must not overflow.
+// Throws Error if a tensor is larger than any memory, so that products of hostile sizes do not overflow.
 void require_sane_size(const Shape& shape);
 
 }  // namespace gpunn::nn

@@ -27,14 +27,14 @@ struct Parameter {
   std::string layer = {};  // whose it is
 };
 
-// A model's parameters for a given input, in the order of their layers. Throws ConfigError naming the layer and both
-// shapes where they do not fit, and the layers of a cycle.
+// A model's parameters for a given input, in the order of their layers. Throws ConfigError with the layer and both
+// shapes if they do not fit, or with the layers of a cycle.
 std::vector<Parameter> model_parameters(const ModelSpec& model, const Shape& sample_shape);
 
 // And its buffers: what layers keep from step to step beside them, such as the running statistics of batch norm.
 std::vector<Parameter> model_buffers(const ModelSpec& model, const Shape& sample_shape);
 
-// The shape of what the last layer gives for one sample, [1, ...]. Throws as model_parameters().
+// The shape of the last layer's output for one sample, [1, ...]. Throws like model_parameters().
 Shape output_shape(const ModelSpec& model, const Shape& sample);
 
 struct ForwardOptions {
@@ -45,7 +45,7 @@ struct ForwardOptions {
   std::vector<graph::ValueId> buffers = {};  // values of model_buffers' shapes, in its order
   // Names of layers that leave their buffers as they are and go by them in training too.
   std::set<std::string> fixed_buffers = {};
-  // Above 1: batch norms go by the rows of so many ranks, of each the first `counted`, i32 0-d; none: all of them.
+  // Above 1: batch norms use the rows of this many ranks, of each the first `counted`, i32 0-d; none: all of them.
   int32_t world = 1;
   graph::ValueId counted = graph::kNoValue;
   std::set<std::size_t>* wide = nullptr;                    // where given: gets the nodes that have to stay f32

@@ -22,8 +22,8 @@ Generator integers(int64_t low, int64_t high);  // both included
 Generator constant(double value);
 Generator listed(std::vector<double> values);                       // over and over again
 Generator sometimes(double value, int64_t one_in, Generator rest);  // `value` at about one of `one_in`
-// Values at least `gap` apart from each other and from 0, in a mixed order: differences do not cross a kink of ReLU or
-// a tie of a maximum. For up to 10007 elements.
+// Values at least `gap` apart from each other and from 0, in mixed order, so that differences do not cross a kink of
+// ReLU or a tie of a maximum. For up to 10007 elements.
 Generator apart(double gap = 0.01);
 
 struct InputSpec {
@@ -73,10 +73,10 @@ inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 // 0, -0, NaN, infinities, large and small numbers.
 extern const std::vector<double> kExtremes;
 
-// At each of kElementwiseShapes, of x, or of dy and what the backward reads beside it.
+// A case at each of kElementwiseShapes, of x, or of dy and what the backward reads beside it.
 std::vector<CaseSpec> elementwise_cases(const graph::Attributes& attrs, const Generator& x);
 std::vector<CaseSpec> elementwise_backward_cases(const graph::Attributes& attrs, const Generator& second);
-// On special values of x, or of what the backward reads beside dy.
+// Cases with special values of x, or of what the backward reads beside dy.
 CaseSpec special_case(const graph::Attributes& attrs, std::vector<double> values, std::string note);
 CaseSpec special_backward_case(const graph::Attributes& attrs, std::vector<double> values, std::string note);
 
@@ -97,12 +97,12 @@ struct Case {
   graph::OpSignature signature;
   std::vector<InputSpec> specs;
   Derivation derive;
-  // For each input the one before it whose memory it has, or -1. Empty: each has its own.
+  // For each input, the earlier input that shares its memory, or -1. Empty: none shares memory.
   std::vector<int> same_memory = {};
 
   // The data is made when the case runs.
   std::vector<ReferenceTensor> inputs(Random& random) const;
-  // As it lies in memory: what nothing derives takes no detour through float64.
+  // The tensor's own bytes: values that need no derivation take no detour through float64.
   std::vector<std::vector<std::byte>> encoded_inputs(Random& random) const;
 };
 
@@ -112,12 +112,12 @@ struct OpInfo;
 using Ops = std::vector<const OpInfo*>;
 Ops all_ops();  // of the catalogue
 
-// Gives the inputs that the op's row marks "float" this dtype. False where there are none.
+// Gives this dtype to the inputs that the op's row marks "float". False if there are none.
 bool store_in_half(const OpInfo& info, CaseSpec& spec, DType half);
-// Has its images lie channels-last. False where it has none, or takes tensors of any strides.
+// Stores the case's images channels-last. False if it has none, or accepts tensors of any strides.
 bool store_channels_last(Case& test);
 
-// Of its inputs and outputs together; and how many are neither few nor many.
+// Elements of all inputs and outputs together; and the range that is neither small nor large.
 int64_t elements_of(const Case& test);
 constexpr int64_t kOrdinaryElements = 20'000;
 
@@ -127,9 +127,9 @@ std::vector<Case> all_cases(const Ops& of = all_ops());
 std::vector<Case> half_cases(const Ops& of = all_ops());
 // Those with images, f32 and bf16, which are channels-last here.
 std::vector<Case> channels_last_cases(const Ops& of = all_ops());
-// Of each op one that is neither tiny nor large.
+// For each op a case that is neither tiny nor large.
 std::vector<Case> one_case_each(const Ops& of = all_ops());
-// Of each op one at a shape that is worth timing.
+// For each op a case at a shape that is worth timing.
 std::vector<Case> typical_cases(const Ops& of = all_ops());
 
 }  // namespace gpunn::ops

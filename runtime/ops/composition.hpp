@@ -11,7 +11,7 @@ using graph::Expressions;
 using graph::kNoValue;
 using graph::ValueId;
 
-// What an op's decomposition sees of its node: inputs and attributes, and formulas to write it in.
+// A node as its op's decomposition sees it: inputs and attributes, and formulas to write it in.
 class Composition : public graph::Expressions {
  public:
   Composition(graph::Graph& graph, const graph::Node& node) : Expressions(graph, node.name), node_(node) {}
@@ -36,8 +36,8 @@ class Composition : public graph::Expressions {
   const graph::Node& node_;
 };
 
-// Appends what an op is made of and returns a value for each of its outputs; none where these shapes or attributes
-// can't be composed.
+// Appends the op's parts and returns a value for each of its outputs; empty if these shapes or attributes cannot be
+// composed.
 using Decomposition = std::vector<ValueId> (*)(Composition& composition);
 
 }  // namespace gpunn::ops

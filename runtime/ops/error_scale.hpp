@@ -22,15 +22,14 @@ struct Evaluation {
   const std::vector<ReferenceTensor>& reference;  // the outputs in float64
   // Some bounds need the op on the absolute values of its inputs. Empty: the reference, which takes its time.
   Evaluator evaluate = {};
-  // What products of f32 may be rounded to, in the ops that multiply matrices or convolve.
+  // The rounding of f32 factors in ops that multiply matrices or convolve.
   Precision precision = Precision::fp32;
 
   std::vector<ReferenceTensor> on(const std::vector<ReferenceTensor>& other_inputs) const;
 };
 
-// How large the rounding errors of an op may grow: for each element of an output a number to be multiplied with the
-// unit roundoff of what is computed with: f32, or f64 for an output of f64. Each function is the error analysis of one
-// kind of op.
+// Bounds of an op's rounding errors: for each element of an output a factor of the unit roundoff of the computation,
+// f32, or f64 for an output of f64. Each function is the error analysis of one kind of op.
 using ErrorScale = std::function<std::vector<double>(const Evaluation& evaluation, std::size_t output)>;
 
 // A row of an op's tolerances.
@@ -61,14 +60,15 @@ std::vector<double> log_softmax_scale(const Evaluation& evaluation, std::size_t 
 // op.
 using TermCount = double (*)(const graph::OpSignature& signature);
 ErrorScale sum_scale(TermCount terms);
-// The inputs behind the first select what is summed and must keep their signs.
+// The inputs after the first select the summands and must keep their signs.
 ErrorScale first_input_sum_scale(TermCount terms);
 // The number of elements of the first input.
 double all_terms(const graph::OpSignature& signature);
 // The product of a shape's sizes from a dimension on.
 double sizes_from(const Shape& shape, std::size_t dimension);
 
-// Of an op that sums products of its first two inputs: the sums of their absolute values, without bias or activation.
+// For an op that sums products of its first two inputs: the sums of the products' absolute values, without bias or
+// activation.
 std::vector<double> products_scale(const Evaluation& evaluation, std::size_t output);
 
 // --- Pieces of analyses ---
@@ -86,7 +86,7 @@ double unit_roundoff(DType type);
 // Roundings of exp, log, tanh or erf and what surrounds them; vectorised ones are good to a few units.
 constexpr double kFunctionError = 8;
 
-// Of a tensor [N,C]: visit(first element) for each row; C; the largest element of the row that begins at `first`.
+// For a tensor [N,C]: visit(first element) of each row; C; the largest element of the row that begins at `first`.
 template <class Visit>
 void for_each_row(const TensorType& type, Visit visit) {
   for (int64_t n = 0; n < type.shape.at(0); ++n) visit(static_cast<std::size_t>(n * type.shape.at(1)));
@@ -94,7 +94,7 @@ void for_each_row(const TensorType& type, Visit visit) {
 std::size_t columns(const TensorType& type);
 double row_maximum(const std::vector<double>& x, std::size_t first, std::size_t columns);
 
-// What f32 makes of a channel's mean and variance, in units of roundoff.
+// The errors of a channel's mean and variance in f32, in units of roundoff.
 struct StatisticsError {
   double mean_error = 0;      // absolute
   double variance_error = 0;  // absolute
@@ -105,8 +105,8 @@ StatisticsError statistics_error(const ChannelView& view, const std::vector<doub
 
 constexpr double kRootError = 4;  // roundings of the sum with epsilon, of the root and of the quotient
 
-// Of y, mean and rstd, in that order, of an op that normalises each channel of `groups` by itself: of its first input,
-// by gamma and beta, the next two; `affine` says which of these an element has.
+// Errors of y, mean and rstd, in that order, of an op that normalises each channel of `groups`: of its first input, by
+// gamma and beta, the next two; `affine` says which of these an element has.
 std::vector<double> normalization_scale(const Evaluation& evaluation, std::size_t output, const ChannelView& groups,
                                         double epsilon, const std::function<std::size_t(std::size_t element)>& affine);
 

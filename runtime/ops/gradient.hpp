@@ -11,7 +11,7 @@ namespace gpunn::ops {
 
 using graph::ValueId;
 
-// What an op's gradient function sees: its node, the gradients that reach its outputs, and where to leave those of its
+// A node as its op's gradient function sees it: the node, the gradients of its outputs, and a place for those of its
 // inputs. compiler/autodiff.cpp implements it.
 class GradientContext {
  public:

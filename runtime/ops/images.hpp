@@ -10,7 +10,7 @@
 
 #include "ops/op.hpp"
 
-// What the ops that change the images of a training batch share.
+// Code shared by the ops that augment the images of a training batch.
 namespace gpunn::ops {
 
 // Images x[N,C,H,W] and the numbers that each of them draws.

@@ -26,16 +26,16 @@ using graph::OpSignature;
 constexpr double kLargest = 1e30;
 constexpr double kLargestSquared = 1e15;
 
-// All that the host knows of an op. The file of its family has what is written by hand; the rest follows from the op's
-// row in op_list.inc.
+// Everything that the host knows of an op. The file of its family contains the hand-written parts; the rest follows
+// from the op's row in op_list.inc.
 struct OpInfo {
   int32_t id = 0;
 
   // Appends the ops of the gradient; nullptr: none (nothing flows back).
   void (*gradient)(GradientContext& context) = nullptr;
-  // What it is made of where no plugin serves it; nullptr: a core op, which every backend needs.
+  // The decomposition, which is used if no plugin serves the op; nullptr: a core op, which every backend needs.
   Decomposition decompose = nullptr;
-  // Several ops in one kernel. Its parts are taken instead where a plugin that is higher in the chain serves one.
+  // Several ops in one kernel. The parts are used instead if a plugin higher in the chain serves one of them.
   bool composite = false;
 
   // Multiplications and additions of one run; nullptr: one an output element.
@@ -51,13 +51,14 @@ struct OpInfo {
   std::vector<ToleranceRow> tolerance = {};
   // Ordinary and awkward shapes and values, for `gpunn check`.
   std::vector<CaseSpec> (*cases)() = nullptr;
-  // Of an op with a gradient: small cases whose values stay away from kinks, so that differences tell the gradient.
+  // For an op with a gradient: small cases whose values stay away from kinks, so that differences approximate the
+  // gradient.
   std::vector<CaseSpec> (*differentiable)() = nullptr;
-  // As a training meets the op: a shape that is worth timing.
+  // A case from a training: a shape that is worth timing.
   CaseSpec typical = {};
-  // A number so large that nothing that a kernel has to form of one input on its way leaves f32; likewise its inverse.
+  // A number so large that no intermediate result formed from one input leaves f32; likewise its inverse.
   double largest = kLargest;
-  // A size of the row that is small by nature, as that of colours: kernels need not be fast where it is large.
+  // A size of the row that is small in practice, as that of colours: kernels may be slow for large ones.
   std::string_view few = {};
   // The op at a shape that a user wrote for `gpunn bench op`.
   CaseSpec (*request)(Written& written) = nullptr;
@@ -66,9 +67,9 @@ struct OpInfo {
   std::string_view name = {};  // "CONV2D"
   int min_inputs = 0;
   int max_inputs = 0;
-  // For output i, the input whose memory it is; -1: memory of its own.
+  // For output i, the input whose memory it shares; -1: it has its own memory.
   std::vector<int> in_place = {};
-  // For output i, the inputs whose memory it may take over if no node reads them later, best first.
+  // For output i, the inputs whose memory it may take over if no later node reads them, best first.
   std::vector<std::vector<int>> may_alias = {};
 
   // The output types. Throws Error on shapes that do not fit, with both.
@@ -77,7 +78,7 @@ struct OpInfo {
 
 // The flops of an op that only moves data.
 inline double no_flops(const OpSignature&) { return 0; }
-// So many for each element of the first output, or of an input.
+// FLOPs for each element of the first output, or of an input.
 template <int flops>
 double flops_per_output(const OpSignature& signature) {
   return flops * static_cast<double>(signature.outputs.at(0).elements());
@@ -89,12 +90,12 @@ double flops_per_input(const OpSignature& signature) {
 
 // Multiplications and additions of one run.
 double flops_of(const OpSignature& signature);
-// Bytes that one run has to read and write at least: every tensor once, of a table only the rows in use. What is
-// changed in place counts twice.
+// The fewest bytes that one run must read and write: every tensor once, and of a table only the rows in use. Tensors
+// changed in place count twice.
 double bytes_of(const OpSignature& signature);
 // Throws Error for an id that the catalogue lacks.
 const OpInfo& op_info(int32_t id);
-// nullptr where there is none of this name (any case).
+// The op of this name, in upper or lower case; nullptr if there is none.
 const OpInfo* find_op(std::string_view name);
 
 }  // namespace gpunn::ops

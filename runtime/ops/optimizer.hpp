@@ -6,7 +6,7 @@
 
 #include "ops/op.hpp"
 
-// What the updates of optimizers share: w, g and lr are their first three inputs, and the first `decayed` elements
+// Code shared by the optimizers' updates: w, g and lr are their first three inputs, and the first `decayed` elements
 // decay.
 namespace gpunn::ops {
 
@@ -19,7 +19,7 @@ ValueId decayed_gradient(Composition& c, const Attrs& a) {
   return c.add(c.in(1), c.of_first(c.scaled(c.in(0), a.weight_decay), a.decayed));
 }
 
-// w (1 - lr weight_decay), likewise.
+// w (1 - lr weight_decay) for the elements that decay.
 template <class Attrs>
 ValueId shrunk_weights(Composition& c, const Attrs& a) {
   if (a.weight_decay == 0) return c.in(0);
@@ -35,10 +35,10 @@ inline ValueId over_root(Composition& c, ValueId x, ValueId square, float epsilo
 
 // --- Error analyses ---
 
-// Roundings of one weight's step, each in units of the larger of what it adds up.
+// Rounding errors of one weight's step, each in units of the largest summand.
 inline constexpr double kStepError = 8;
 
-// What an optimizer reads of element i, as absolute values.
+// The values that an optimizer reads of element i, as absolute values.
 struct UpdatedElement {
   double w, g, decay;
   double gradient() const { return g + decay * w; }  // |g| + weight decay |w|: before anything cancels
@@ -71,7 +71,7 @@ inline std::vector<InputSpec> typical_update(std::size_t states) {
   return inputs;
 }
 
-// As a user writes it: a rate so small that what is updated over and over again stays finite.
+// A learning rate as users write it: so small that repeated updates stay finite.
 inline std::vector<InputSpec> update_request(Written& r, std::size_t states) {
   if (r.sizes.size() != 1) bad(r, "the number of parameters");
   std::vector<InputSpec> inputs{f32(r.sizes), f32(r.sizes), scalar(1e-6)};

@@ -15,7 +15,7 @@ namespace gpunn::ops {
 
 using Values = std::vector<double>;
 
-// One evaluation: what an op's reference reads and writes.
+// One evaluation of an op's reference: its inputs and outputs.
 class ReferenceCall {
  public:
   // Outputs begin as NaN, so that an element that a loop forgets shows.
@@ -42,7 +42,7 @@ class ReferenceCall {
     return signature_.attrs.as<Attrs>();
   }
 
-  // Throws Error where the tensors do not have the shapes that op_list.inc states.
+  // Throws Error if the tensors do not have the shapes that op_list.inc states.
   void require(bool holds, const std::string& what) const {
     if (!holds) throw Error("reference of op " + std::to_string(signature_.op) + ": expected " + what);
   }
@@ -84,7 +84,7 @@ double activate(int32_t activation, double x);
 // The value that a C conversion to this type gives.
 double convert(double value, DType to);
 
-// The class of row n; kNoLabel where it names none.
+// The class of row n; kNoLabel if its label is no class.
 constexpr int64_t kNoLabel = -1;
 int64_t label_of(const Values& labels, int64_t n, int64_t classes);
 

@@ -19,7 +19,7 @@ struct Written {
 
 // Throws Error(usage) with the form that the op expects.
 [[noreturn]] void bad(const Written& written, const std::string& expected);
-// The option's value, which is then no longer there.
+// Returns the option's value and removes it.
 int64_t take(Written& written, const std::string& option, int64_t otherwise);
 int32_t take_int(Written& written, const std::string& option, int32_t otherwise);
 

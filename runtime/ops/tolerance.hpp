@@ -11,13 +11,13 @@ namespace gpunn::ops {
 struct Tolerance {
   std::vector<double> bound;  // by element: the largest |found - reference| that passes
   std::string_view reason;
-  // An input is not finite, and the op may multiply it with zeros that it adds, or transform what is around: outputs
-  // may be NaN or infinite anywhere, and must be so where the reference is.
+  // An input is not finite, and the op may multiply it by zeros that it adds, or transform its neighbours. Outputs may
+  // then be NaN or infinite anywhere, and must be where the reference is.
   bool spreads = false;
 };
 
-// What a correct kernel may be off by in output `output`, from the op's rows: |found - reference| <= unit roundoff of
-// the output's type * scale. Integer types have no roundoff: they are compared exactly, whatever the row.
+// The error that a correct kernel may have in output `output`, from the op's rows: |found - reference| <= unit roundoff
+// of the output's type * scale. Integer types are compared exactly.
 Tolerance tolerance_of(const Evaluation& evaluation, std::size_t output);
 
 // Half the distance from 1 to the next number that a factor may be rounded to; of fp32 that of f32.

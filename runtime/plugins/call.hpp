@@ -9,7 +9,7 @@
 
 namespace gpunn::plugins {
 
-// What came of a call into a plugin.
+// The outcome of a call into a plugin.
 struct CallResult {
   gpunn_status status = GPUNN_OK;
   std::string message;
@@ -17,10 +17,10 @@ struct CallResult {
 };
 
 std::string name_of_status(gpunn_status status);  // "OUT_OF_MEMORY"
-// The sentence in `error`: ended where it is not, without control characters.
+// The message in `error`: NUL-terminated in any case, without control characters.
 std::string text_of(gpunn_error& error);
 
-// Calls `function(gpunn_error*)`. No exception may leave a plugin, but where one does it becomes GPUNN_INTERNAL here
+// Calls `function(gpunn_error*)`. An exception that leaves the plugin, which is forbidden, becomes GPUNN_INTERNAL here
 // instead of ending the process.
 template <class F>
 CallResult guarded(F&& function) {
@@ -48,12 +48,12 @@ void guarded_void(F&& function) noexcept {
   }
 }
 
-// Of a call that went wrong: "plugin 'cpu': memory_alloc of 4 MiB failed (OUT_OF_MEMORY): <text>".
+// The message about a failed call: "plugin 'cpu': memory_alloc of 4 MiB failed (OUT_OF_MEMORY): <text>".
 std::string failure_text(const Plugin& plugin, const std::string& call, const CallResult& result);
 // Throws the Error, or DeviceLostError, of that text.
 [[noreturn]] void throw_failure(const Plugin& plugin, const std::string& call, const CallResult& result);
 
-// Calls `function(gpunn_error*)` of a plugin and throws where it fails. `call` is evaluated only then.
+// Calls `function(gpunn_error*)` of a plugin and throws if it fails. `call` is evaluated only then.
 template <class F, class Name>
 void call(const Plugin& plugin, const Name& name, F&& function) {
   const CallResult result = guarded(function);

@@ -7,7 +7,7 @@
 
 namespace gpunn::plugins {
 
-// Which file a path leads to, whatever links are on the way.
+// Identifies the file at a path, through any links.
 struct FileId {
   dev_t device = 0;
   ino_t inode = 0;

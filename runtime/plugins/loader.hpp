@@ -13,7 +13,7 @@ struct Library {
   std::string detail;  // the loader's own words
   void* handle = nullptr;
 
-  // nullptr where the library exports no such symbol.
+  // nullptr if the library exports no such symbol.
   void* symbol(const char* name) const;
 };
 

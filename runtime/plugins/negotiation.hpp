@@ -20,7 +20,7 @@ struct Negotiated {
 // Asks a loaded library for its table and checks all that can be checked without calling anything else of it.
 Negotiated negotiate(const Library& library);
 
-// Fills `result` from a table as it came out of a library.
+// Fills `result` from a plugin's table.
 void check_table(const void* table, Negotiated& result);
 
 }  // namespace gpunn::plugins

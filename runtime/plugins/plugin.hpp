@@ -34,8 +34,8 @@ class Plugin {
 
 enum class Alternatives { left_out, included };
 
-// Every plugin that could be found, and what became of the rest. A driver is asked only for what is asked about: to
-// make a registry or a chain starts no driver that the chain does not need.
+// All plugins that were found, and the reports of the files that could not be used. Making a registry or a chain starts
+// only the drivers that the chain needs.
 class PluginRegistry {
  public:
   explicit PluginRegistry(const std::vector<std::filesystem::path>& extra = {});
@@ -43,7 +43,7 @@ class PluginRegistry {
   PluginRegistry(const PluginRegistry&) = delete;
   PluginRegistry& operator=(const PluginRegistry&) = delete;
 
-  // What became of each file, every plugin probed.
+  // The report of each file, after probing every plugin.
   std::vector<PluginReport> reports() const;
   // The same as far as it is known without asking a driver: OK says that the plugin loads.
   const std::vector<PluginReport>& files() const { return files_; }

@@ -7,7 +7,7 @@
 
 namespace gpunn::plugins {
 
-// What became of one file. `plugin` is set where the report is OK and the plugin was probed.
+// The report of one file. `plugin` is set if the report is OK and the plugin was probed.
 struct Loaded {
   PluginReport report;
   std::shared_ptr<const Plugin> plugin;

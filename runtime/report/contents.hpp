@@ -17,7 +17,7 @@ struct ShownMistake {
   Mistake mistake;
   std::optional<chart::Raster> picture;
   std::string values;  // of a sample that is no picture: "0.12, -1.3"
-  // A PNG file of what in the picture spoke for the class that it was taken for; empty: of a model without maps.
+  // A PNG file that shows which parts of the picture speak for the predicted class; empty: the model has no maps.
   std::string map = {};
   std::string layer = {};  // by which
 };

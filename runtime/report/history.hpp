@@ -10,7 +10,7 @@
 
 namespace gpunn::reports {
 
-// A line of metrics.jsonl. What it does not have, or not as a number, is NaN.
+// A line of metrics.jsonl. Missing values, and values that are not numbers, are NaN.
 struct Record {
   int64_t step = 0;   // done
   int64_t epoch = 0;  // counts from 1

@@ -4,7 +4,7 @@
 
 #include "report/contents.hpp"
 
-// The parts of a report, each the HTML within its section; empty where there is nothing to show.
+// The sections of a report, each as HTML; empty if there is nothing to show.
 namespace gpunn::reports {
 
 std::string headline(const Contents& contents);

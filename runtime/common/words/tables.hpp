@@ -1,4 +1,4 @@
-// What the advice on words knows beside the candidates.
+// Tables for the advice on unknown words: other frameworks' words, and explanations.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 
 namespace gpunn::words {
 
-// A word of gpunn, and what others call the same, with blanks in between.
+// A word of gpunn, and other words for the same thing, separated by blanks.
 struct Synonyms {
   std::string_view ours, theirs;
 };

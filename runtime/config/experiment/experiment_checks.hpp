@@ -7,7 +7,7 @@
 
 namespace gpunn::config {
 
-// Settings that are fine alone and don't go together. What rooms know of the keys of theirs, they check.
+// Checks of settings that are valid alone but contradict each other. Each room checks its own keys.
 void check_experiment(const Experiment& experiment, const GivenKeys& given, Diagnostics& diagnostics);
 
 }  // namespace gpunn::config

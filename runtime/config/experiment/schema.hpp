@@ -10,9 +10,9 @@
 
 namespace gpunn::config {
 
-// A key of an experiment, all that is known of it. Reading, defaults, suggestions, `--set`, resolved_yaml and the table
-// in docs/experiments.md come from here. Rooms declare the keys of theirs, each beside what it means; schema.cpp
-// gathers them, and declares those that are members of Experiment itself.
+// Everything about a key of an experiment. Reading, defaults, suggestions, `--set`, resolved_yaml and the table in
+// docs/experiments.md come from here. Each room declares its keys beside the code that uses them; schema.cpp gathers
+// them, and declares the members of Experiment itself.
 using Key = KeyOf<Experiment>;
 
 // In the order of the documentation. `model` is not among them: see model_reader.hpp.

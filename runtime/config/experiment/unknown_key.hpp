@@ -4,11 +4,11 @@
 
 namespace gpunn::config {
 
-// The end of a message about a key that `section` ("" at the top) doesn't have: the nearest one, in whichever section
-// it is, or what the key asks for. `value` is what it was given, empty where that is no scalar.
+// The end of a message about a key that `section` ("" at the top) lacks: the nearest key in any section, or an
+// explanation. `value` is the key's value, empty if that is not a scalar.
 std::string key_advice(const std::string& section, const std::string& name, const std::string& value);
 
-// "epochs, seed", the keys of a section, or where they are many the command that lists them.
+// "epochs, seed": the keys of a section, or the command that lists them if there are many.
 std::string keys_text(const std::string& section);
 
 }  // namespace gpunn::config

@@ -29,7 +29,7 @@ struct FrozenNetwork {
   std::ptrdiff_t parameters = 0;    // of these tensors; the others are buffers
 };
 
-// What the network sees of an image from 0 to 1: channel c as scale[c] * x + shift[c].
+// The network's input for an image from 0 to 1: channel c is scale[c] * x + shift[c].
 struct SeenColours {
   std::array<float, 3> scale, shift;
 };
@@ -45,8 +45,8 @@ class FrozenLayers {
   // Adds the constants to the graph as data, to be filled with their values.
   FrozenLayers(graph::Graph& graph, const FrozenNetwork& network);
 
-  // What the layers give for images f32[N, 3, H, W] from 0 to 1, by their names. Throws ConfigError, which names the
-  // layer, where an image is too small.
+  // The layers' outputs, by name, for images f32[N, 3, H, W] from 0 to 1. Throws ConfigError, which names the layer, if
+  // an image is too small.
   std::map<std::string, graph::ValueId> look_at(graph::ValueId images);
 
  private:
@@ -58,7 +58,7 @@ class FrozenLayers {
 // Rows and columns of the image that a value of the layer depends on.
 int64_t receptive_field(const ModelSpec& model, const std::string& layer);
 
-// The model without the layers behind the last of `used`. Throws Error(usage), with the nearest name, where there is no
+// The model without the layers after the last of `used`. Throws Error(usage), with the nearest name, if there is no
 // such layer.
 ModelSpec model_up_to(ModelSpec model, const std::vector<std::string>& used);
 

@@ -13,7 +13,7 @@ namespace gpunn::nn {
 
 SeenColours seen_colours(FeatureColours colours);
 
-// A network that gpunn knows the layers of.
+// A network whose layers gpunn knows.
 struct KnownNetwork {
   std::string name;
   std::string help;        // one clause

@@ -9,7 +9,7 @@ namespace gpunn::nn {
 
 using LayerFunctions = std::map<std::string_view, LayerFunction>;
 
-// What builds each type of config/layers/, a file a subject under the same name.
+// The functions that build each type of config/layers/, one file for each subject, with the same name.
 #define GPUNN_LAYERS(name) LayerFunctions name##_layers();
 #include "config/layers/families.inc"
 #undef GPUNN_LAYERS

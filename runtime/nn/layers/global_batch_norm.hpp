@@ -4,7 +4,7 @@
 
 namespace gpunn::nn {
 
-// What a batch norm reads: by channel, and the running statistics that it changes.
+// The inputs of a batch norm for each channel, and the running statistics that it changes.
 struct BatchNormValues {
   graph::ValueId x, gamma, beta, mean, variance;
 };
