@@ -4,8 +4,8 @@
 
 namespace gpunn::conformance {
 
-// What this thread's arithmetic is not as C has it from the start: subnormal numbers flushed to zero, another rounding.
-// It is put right. Empty: nothing.
+// Checks that this thread's arithmetic is in C's default state: no flushing of subnormal numbers, rounding to nearest.
+// Restores that state and returns the difference. Empty: none.
 std::string mend_arithmetic();
 
 }  // namespace gpunn::conformance

@@ -22,11 +22,11 @@ class BoundOp {
   BoundOp(execution::Backend& backend, const graph::OpSignature& signature);
 
   const execution::Placement& placement() const { return placement_; }
-  // Inputs as given; what is not in place is filled with poison.
+  // Writes the given inputs; outputs that are not in place are filled with poison.
   void write(const std::vector<ReferenceTensor>& inputs);
   void enqueue();
   OutputBytes read();  // when all is done
-  // Whether the poison is still where it was.
+  // Whether the poison is unchanged.
   bool untouched();
 
  private:
@@ -39,8 +39,8 @@ class BoundOp {
   std::vector<gpunn_tensor> in_, out_;
 };
 
-// Whether the backend can capture an op that is placed so; otherwise the verdict is `unsupported` and says why. It is
-// optional where the op has no part in it.
+// Whether the backend can capture the op with these tensors; otherwise the verdict is `unsupported` and says why. It is
+// optional if the op is not the reason.
 bool is_capturable(const execution::Backend& backend, const execution::Placement& placement, CheckCase& result);
 
 }  // namespace gpunn::conformance

@@ -7,8 +7,8 @@ namespace gpunn::conformance {
 
 using ops::Case;
 
-// One op captured by itself and replayed on inputs that changed since: it must give what it gives when it is enqueued,
-// bit for bit where it says that it is deterministic.
+// Captures one op and replays it on inputs that changed since. It must give the result of an ordinary call, bit for bit
+// if it says that it is deterministic.
 void run_captured(const Case& test, Workbench& bench, CheckCase& result);
 
 }  // namespace gpunn::conformance

@@ -22,8 +22,8 @@ struct Expectation {
   std::vector<ReferenceTensor> outputs;
   std::vector<Tolerance> tolerances;
 
-  // What is wrong with output i, found as these bytes; empty: nothing. Raises `error` to its largest error as a share
-  // of what is allowed.
+  // The mistake in output i, which has these bytes; empty: none. Raises `error` to the largest error as a share of the
+  // tolerance.
   std::string fault(std::size_t i, std::span<const std::byte> found, double& error) const;
   // The first that is wrong with all of them.
   std::string fault(const std::vector<std::vector<std::byte>>& found, double& error) const;
@@ -33,11 +33,11 @@ struct Expectation {
 Expectation expect_reference(const graph::OpSignature& signature, const std::vector<ReferenceTensor>& inputs,
                              Precision precision);
 
-// Runs an op on a backend: first with memory of its own for each tensor, then with every output in the memory of each
-// input that it may alias. Each is run twice, over different poison in outputs and workspace, with guard bands around
+// Runs an op on a backend: first with separate memory for each tensor, then with every output in the memory of each
+// input that it may alias. Each runs twice, over different poison in outputs and workspace, with guard bands around
 // every tensor and the workspace. Checks the results, the bands and the inputs; if the kernel says that it is
-// deterministic, both runs must agree. `same_memory` as Case has it. The verdict is in `result`, whose suite, op and
-// name are the caller's.
+// deterministic, both runs must agree. `same_memory` as in Case. The verdict is in `result`, whose suite, op and name
+// are the caller's.
 void run_case(execution::Backend& backend, const graph::OpSignature& signature,
               const std::vector<ReferenceTensor>& inputs, const Expectation& expectation, CheckCase& result,
               const std::vector<int>& same_memory = {});

@@ -8,7 +8,7 @@
 
 namespace gpunn::conformance {
 
-// Work on checks that needs the backend under test, opened. A derived class says what is done with each check.
+// Work on checks that opens the backend under test. A derived class defines what happens with each check.
 class ChecksWork : public Work {
  public:
   ChecksWork(const CheckOptions& options, const Checks& checks) : options_(options), checks_(checks) {}

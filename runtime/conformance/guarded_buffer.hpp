@@ -10,12 +10,12 @@
 
 namespace gpunn::conformance {
 
-// What guard bands are filled with. Around inputs NaN (or -1), which spoils the result of who reads beyond an end;
-// around what is written something else, lest a NaN that was read and copied on go unseen.
+// Fill values of guard bands. NaN (or -1) around inputs spoils the result of a kernel that reads beyond an end. Written
+// tensors have another value around them, so that a NaN that was read and copied on is still seen.
 inline constexpr std::byte kInputBand{0xFF};
 inline constexpr std::byte kOutputBand{0xA5};
 
-// Device memory of exactly so many bytes between two guard bands, which show a write beyond its ends.
+// Device memory of exactly this many bytes between two guard bands, which show writes beyond its ends.
 class GuardedBuffer {
  public:
   GuardedBuffer(execution::Backend& backend, uint64_t bytes, std::byte band);
@@ -23,13 +23,13 @@ class GuardedBuffer {
   void* data() const { return static_cast<std::byte*>(buffer_.data()) + front_; }
   uint64_t bytes() const { return image_.size() - front_ - kBack; }
 
-  // Writes the content and the bands anew.
+  // Writes the content and the bands again.
   void write(std::span<const std::byte> content);
   void fill(uint8_t value);
 
   // Reads everything back.
   void read();
-  // After read(): the content, and where a band was overwritten (empty: nowhere).
+  // After read(): the content, and the place where a band was overwritten (empty: none).
   std::span<const std::byte> content() const;
   std::string damage() const;
 

@@ -14,7 +14,7 @@ struct RequiredOp {
   std::vector<DType> types;  // empty: any that there is a case of
 };
 
-// What a backend must be able to do to be good for something.
+// A set of ops that a backend must serve to be usable for a purpose.
 struct Profile {
   std::string_view name;
   std::string_view what;

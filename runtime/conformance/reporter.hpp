@@ -4,7 +4,7 @@
 
 namespace gpunn::conformance {
 
-// Judges what was not run, counts cases and hands them on.
+// Gives verdicts to cases that did not run, counts all cases and passes them on.
 class Reporter {
  public:
   Reporter(const CheckOptions& options, CheckReport& report) : options_(options), report_(report) {}

@@ -7,8 +7,8 @@
 
 namespace gpunn::conformance {
 
-// What a plugin does where there is no device: `labels` by check, and the work, which must be run in a child process,
-// since it hides the devices from its process for good. What `options` refers to must outlive it.
+// Checks a plugin's behaviour without a device: `labels` of the checks, and the work. The work must run in a child
+// process, since it hides the devices from its process for good. `options` must outlive it.
 struct NoDeviceSuite {
   std::vector<CheckCase> labels;
   std::unique_ptr<Work> work;

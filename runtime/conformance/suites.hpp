@@ -20,10 +20,10 @@ namespace gpunn::conformance {
 struct Check {
   CheckCase labels;  // suite, op, name, dtype, optional
   int32_t op = 0;    // of the catalogue, where the check is about one: CheckOptions.ops chooses by it
-  // Of the op that it runs by Workbench::backend() or an OpRun, so that it can be run with each kernel that has a name.
+  // About the op that it runs by Workbench::backend() or an OpRun, so that it can be repeated with each named kernel.
   std::optional<graph::OpSignature> signature = {};
   std::string kernel = {};  // the one that must run it; empty: the plugin's own choice
-  // Fills verdict, detail and figures. What it throws is a failure.
+  // Fills verdict, detail and figures. An exception is a failure.
   std::function<void(Workbench& bench, CheckCase& result, const Note& note)> run;
 };
 using Checks = std::vector<Check>;
@@ -43,7 +43,7 @@ Checks ops_suite(const CheckOptions& options);
 Checks strided_copies(const CheckOptions& options);
 // Backward kernels against finite differences of the references of forward ops.
 Checks gradient_suite(const CheckOptions& options);
-// Every op called again and again, beside others, at other addresses: what it remembers, allocates and leaves behind.
+// Every op called repeatedly, beside others, at other addresses: what it remembers, allocates and leaves behind.
 Checks state_suite(const CheckOptions& options);
 // Streams and events under load, and every op on a stream that is busy.
 Checks stream_suite(const CheckOptions& options);
@@ -55,7 +55,7 @@ Checks subgraphs_suite(const CheckOptions& options);
 Checks collectives_suite(const CheckOptions& options);
 // Loss curves against those of another backend.
 Checks train_suite(const CheckOptions& options);
-// How long each op takes; wrong only where it fails.
+// The time of each op; fails only if the op fails.
 Checks perf_suite(const CheckOptions& options);
 
 }  // namespace gpunn::conformance

@@ -12,32 +12,32 @@
 
 namespace gpunn::training {
 
-// The names of all classes, labels or numbers to learn; what the data set has no name for is called by its number.
+// The names of all classes, labels or numbers to learn; those without a name are called by their number.
 std::vector<std::string> output_names(const Dataset& dataset);
 
-// Of a model that is trained on this data set, as load_for() gave it.
+// About a model that is trained on this data set, as load_for() returned it.
 ModelInfo model_info(const Experiment& experiment, const Dataset& dataset);
 
-// What a checkpoint says. One of format version 1 does not: its data set is read, which must then be there.
+// The description in a checkpoint. Format version 1 has none: the data set is then read, and must exist.
 ModelInfo model_info(const storage::Checkpoint& checkpoint, const Experiment& experiment,
                      const std::filesystem::path& file);
 
-// The experiment of a checkpoint, with the normalisation that its model was trained with: the data of today may have
-// another mean. An override of data.mean or data.stddev stands.
+// The experiment of a checkpoint, with the normalisation that its model was trained with, since the present data may
+// have another mean. An override of data.mean or data.stddev has priority.
 Experiment experiment_of(const storage::Checkpoint& checkpoint, const std::filesystem::path& file,
                          const std::vector<Override>& overrides = {});
 
 // Gives the data set the scale of the targets that the model has learnt: its own may be another by now.
 void take_target_scale(const storage::Checkpoint& checkpoint, Dataset& dataset);
 
-// Throws Error(usage) telling how the data set's classes or samples differ from the model's, where they do.
+// Throws Error(usage), with the difference, if the data set's classes or samples are not the model's.
 void require_data_of(const ModelInfo& model, const Dataset& dataset);
 
-// For a training that goes on from a checkpoint: throws as require_data_of(), and where the training rows are not as
-// many. A warning where they are other rows; else empty.
+// For a training that continues from a checkpoint: throws like require_data_of(), and if the number of training rows
+// differs. Returns a warning if the rows are others, else an empty text.
 std::string resumed_data_notice(const storage::Checkpoint& checkpoint, const Dataset& dataset);
 
-// For an evaluation: a note where the rows that are evaluated are not those that the training knew; else empty.
+// For an evaluation: a note if the evaluated rows are not those of the training, else empty.
 std::string evaluated_data_notice(const storage::Checkpoint& checkpoint, const Dataset& dataset);
 
 }  // namespace gpunn::training

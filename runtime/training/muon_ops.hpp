@@ -1,4 +1,4 @@
-// Muon's step for matrices, out of ops that there are. (Jordan et al., 2024.)
+// Muon's step for matrices, composed of existing ops. (Jordan et al., 2024.)
 #pragma once
 
 #include <gpunn/optimizer_config.hpp>

@@ -8,9 +8,10 @@
 
 namespace gpunn::training {
 
-// What tensors that come from elsewhere are called here: the rows of a YAML file, "layer*.*.conv1.*: stage*.*.conv1.*".
-// A `*` stands for one or more characters other than '.', at most one between two dots; those of the right are, in
-// order, what those of the left stood for. The first row that fits is taken; what no row fits keeps its name.
+// A table of tensor names: the rows of a YAML file, "layer*.*.conv1.*: stage*.*.conv1.*", map a file's names to the
+// model's. A `*` stands for one or more characters other than '.', at most one between two dots; those on the right
+// take, in order, the text of those on the left. The first row that fits counts; a name that no row fits stays the
+// same.
 class NameTable {
  public:
   NameTable() = default;
@@ -20,9 +21,9 @@ class NameTable {
 
   std::string rename(std::string_view name) const;
   bool has_row(std::string_view name) const;  // that rename() goes by
-  // The other way round: what rename() makes `name` of, by the first row that leads there; `name` itself where no row
-  // does and rename() keeps it. Nothing where a row renames it away, or the name there was lost in a * without a place
-  // on the right.
+  // The inverse: a name that rename() maps to `name`, by the first row that leads there; `name` itself if no row does
+  // and rename() keeps it. Empty if a row renames it away, or if a * without a counterpart on the right lost a part of
+  // the name.
   std::optional<std::string> original(std::string_view name) const;
 
  private:
@@ -30,7 +31,7 @@ class NameTable {
     std::vector<std::string> from;  // the parts between dots
     std::string to;
   };
-  // The first that fits, with what its stars stand for; null where none does.
+  // The first row that fits, with the text of its stars; null if none does.
   const Row* find_row(std::string_view name, std::vector<std::string>& stars) const;
 
   std::vector<Row> rows_;

@@ -13,7 +13,7 @@ class Network::Impl {
   Impl(Experiment given_experiment, ModelInfo given_info);
   Impl(Experiment given_experiment, ModelInfo given_info, storage::Checkpoint given_state);
 
-  // Other settings; the state follows where it can.
+  // Replaces the settings; the state is kept as far as possible.
   void set(Experiment given_experiment, ModelInfo given_info);
   void forget_training();
   RunResult train(Dataset dataset, const RunOptions& options);
@@ -23,7 +23,7 @@ class Network::Impl {
   std::vector<storage::StoredTensor*> find(const std::string& name);
   // `state` with all that a file needs.
   storage::Checkpoint checkpoint() const;
-  // What the input is normalised with, where nothing was measured yet: nothing.
+  // The normalisation of an input that was not measured yet: none.
   ModelInfo complete_info() const;
 
   Experiment experiment;

@@ -9,7 +9,7 @@
 
 namespace gpunn::training {
 
-// "WARNING: ..." of what the user must know, a line each; empty: nothing.
+// "WARNING: ..." lines for the user; empty: none.
 std::string fallback_notice(const Dataset& dataset);    // a data set in place of the one asked for
 std::string schedule_notice(const Schedule& schedule);  // a schedule longer than the training
 // "note: ..." of batch norms that `freeze` holds all parameters of, and whose running statistics move all the same.

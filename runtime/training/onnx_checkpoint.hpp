@@ -7,8 +7,8 @@
 
 namespace gpunn::training {
 
-// An ONNX file as a trained model: as if a checkpoint held it. Throws Error: what import_onnx() throws, and usage where
-// the file's own word about its model does not fit its graph.
+// An ONNX file as a trained model, in the form of a checkpoint. Throws Error: what import_onnx() throws, and usage if
+// the file's metadata contradict its graph.
 TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, const std::vector<Override>& overrides);
 
 // Its tensors, named as those of the model's layers.

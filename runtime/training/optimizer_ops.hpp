@@ -17,7 +17,7 @@ std::vector<std::string> optimizer_states(const OptimizerConfig& config);
 // i64[parameters + 1] in storage `data`, ParameterLayout::bounds() of a range: what LARS goes by.
 std::string bounds_variable(std::size_t range);
 
-// What an update reads and writes: the flat arrays, the learning rate f32 0-d and the step counter i64 0-d.
+// The inputs and outputs of an update: the flat arrays, the learning rate f32 0-d and the step counter i64 0-d.
 struct UpdateValues {
   graph::ValueId parameters, gradients, rate, step;
 };
@@ -30,7 +30,7 @@ bool records_gradient_norm(const Experiment& experiment);
 graph::ValueId add_gradient_bounds(graph::Graph& graph, const Experiment& experiment, const ParameterLayout& layout,
                                    const UpdateValues& values);
 
-// average = decay * average + (1 - decay) * parameters, of what is trained.
+// average = decay * average + (1 - decay) * parameters, for trained parameters.
 void add_average(graph::Graph& graph, double decay, const ParameterLayout& layout, graph::ValueId average,
                  graph::ValueId parameters);
 

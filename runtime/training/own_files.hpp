@@ -6,8 +6,8 @@
 
 namespace gpunn::training {
 
-// Throws Error(usage) where a file that the user asks for (a page, a chart, a timeline) can't be written, or would
-// replace what a run keeps in its folder, or a file that the experiment reads.
+// Throws Error(usage) if a requested file (a page, a chart, a timeline) can't be written, or would replace a file of a
+// run folder or of the experiment.
 void require_output(const std::filesystem::path& file, const Experiment* experiment = nullptr);
 
 }  // namespace gpunn::training

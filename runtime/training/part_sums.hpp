@@ -1,4 +1,4 @@
-// What a divided step adds up over its parts: gradients, and the running statistics of batch norm.
+// The values that a divided step adds up over its parts: gradients, and the running statistics of batch norm.
 #pragma once
 
 #include <gpunn/experiment.hpp>
@@ -30,11 +30,11 @@ class PartGradients {
   graph::ValueId begin_part(int64_t part);
   // When they are written.
   void end_part(int64_t part);
-  // Of the parts of all ranks.
+  // Number of parts of all ranks.
   void add_sum();
 
  private:
-  // The same answer on all ranks, also where one has a single part.
+  // The same answer on all ranks, even if one has a single part.
   bool keeps_parts() const { return division_.in_order && division_.world > 1 && division_.parts > division_.world; }
 
   graph::Graph& g_;

@@ -7,8 +7,8 @@
 
 namespace gpunn::training {
 
-// Runs `training` with a profiler where one is asked for, and writes its trace: of a training that fails as well, where
-// it was told which file.
+// Runs `training` with a profiler if requested, and writes its trace. A training that fails is traced as well, if the
+// file's name is known.
 template <class F>
 RunResult profiled(const Experiment& experiment, const RunOptions& options, F training) {
   if (!options.profile) return training(nullptr);

@@ -63,7 +63,7 @@ struct ProgramContext {
   int64_t outputs = 0;  // that the data asks for: classes, labels or target columns
   int64_t total_steps = 0;
   ParameterLayout buffers = {};
-  // Of tensors on the device, in bytes. 0: none is known, and no tensor is put at a place within another.
+  // Alignment of tensors on the device, in bytes. 0: unknown, and no tensor is placed inside another.
   uint64_t alignment = 0;
   const tasks::FrozenFeatures* frozen = nullptr;  // of a loss that compares images by their features
   Ranks ranks = {};
@@ -74,10 +74,10 @@ struct ProgramContext {
   }
 };
 
-// A split whose data asks for so many outputs.
+// A split for this many outputs.
 SplitType split_type(const std::string& name, const Experiment& experiment, const TensorType& samples, int64_t outputs);
 
-// Which rows make up the batches: of a training, and of an evaluation or prediction.
+// The rows of the batches: of a training, and of an evaluation or prediction.
 Sampling training_sampling(const Experiment& experiment, const SplitType& split);
 Sampling evaluation_sampling(const SplitType& split, int64_t batch);
 
@@ -87,14 +87,13 @@ graph::Graph training_program(const ProgramContext& context, const SplitType& sp
 // The batch of a training step as the model gets it, in variables, and nothing else.
 graph::Graph batch_program(const ProgramContext& context, const SplitType& split);
 
-// One batch of an evaluation, in the order of the rows. Of several ranks, the next batch is that behind those of the
-// others.
+// One batch of an evaluation, in the order of the rows. With several ranks, each takes its own batches in turn.
 graph::Graph evaluation_program(const ProgramContext& context, const SplitType& split, int64_t batch);
 
-// The same, with what each row gave in variables: its scores, loss and prediction. `prefix` stands before their names.
+// The same, with each row's scores, loss and prediction in variables whose names begin with `prefix`.
 graph::Graph inspection_program(const ProgramContext& context, const SplitType& split, int64_t batch,
                                 const std::string& prefix = "");
 
-// What the task predicts of the split's rows, f32[batch, outputs], in variable kPredictions.
+// The task's predictions for the split's rows, f32[batch, outputs], in variable kPredictions.
 
 }  // namespace gpunn::training

@@ -7,7 +7,7 @@
 
 namespace gpunn::training {
 
-// What passes between the ranks in a step, and when it can.
+// The data that ranks exchange in a step, and when.
 PlannedRanks describe_ranks(const execution::CompiledProgram& program, const Division& division);
 
 }  // namespace gpunn::training

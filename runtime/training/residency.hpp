@@ -9,11 +9,11 @@
 
 namespace gpunn::training {
 
-// What a data set takes on the device where it is resident: both splits' samples and labels.
+// Bytes of a data set that is resident on the device: both splits' samples and labels.
 uint64_t resident_bytes(const Dataset& dataset);
 
-// Residency::device or Residency::stream: what was asked for, or for `automatic` the device where the data set takes at
-// most half of its free memory, or where it does not tell how much that is.
+// Residency::device or Residency::stream, as requested. `automatic` chooses the device if the data set takes at most
+// half of its free memory, or if the device does not tell how much that is.
 Residency choose_residency(Residency wanted, uint64_t resident_bytes, const gpunn_device_info& device);
 
 // "device" or "stream".

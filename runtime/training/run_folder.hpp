@@ -23,13 +23,13 @@ namespace gpunn::training {
 //   initial.safetensors   the weights that a model of an ONNX file began with
 class RunFolder {
  public:
-  // <runs>/<name>/<time>, or `given`. It appears under that name only with publish(), complete with its first
-  // checkpoint, so that a run folder can always be resumed. Until then it is hidden, and gone where the training fails.
+  // <runs>/<name>/<time>, or `given`. publish() gives it that name once it is complete with its first checkpoint, so
+  // that every run folder can be resumed. Until then it is hidden, and it is removed if the training fails.
   static RunFolder create(const Experiment& experiment, const std::filesystem::path& given);
   // No folder: nothing is written, and path() is empty.
   static RunFolder none() { return {}; }
-  // An existing one. Throws Error(missing) where it is none, Error(usage) where another process trains in it and goes
-  // on with that for seconds; `waiting` is told so at once.
+  // An existing run folder. Throws Error(missing) if it is none, Error(usage) if another process trains in it for
+  // several more seconds; `waiting` is called at once.
   static RunFolder open(const std::filesystem::path& folder,
                         const std::function<void(const std::string&)>& waiting = {});
 
@@ -39,7 +39,7 @@ class RunFolder {
   std::filesystem::path last() const { return path_ / "last.h5"; }
   std::filesystem::path best() const { return path_ / "best.h5"; }
 
-  // "note: ..." where the file system has no locks; empty: it has.
+  // "note: ..." if the file system has no locks; else empty.
   std::string lock_notice() const;
 
   void write_given(const Experiment& experiment) const;
@@ -47,7 +47,7 @@ class RunFolder {
   void write_environment(const std::string& json, const std::string& name) const;
   // `part` is what epochs are evaluated on: records name it.
   void publish(const tasks::Task& task, EvaluationPart part);
-  // Forgets what was recorded after this step: a run that was killed goes on from an older checkpoint.
+  // Drops the records after this step, because a killed run continues from an older checkpoint.
   void rewind(int64_t global_step, const tasks::Task& task, EvaluationPart part);
 
   void log(const std::string& text) const;
@@ -60,7 +60,7 @@ class RunFolder {
   std::filesystem::path path_;
   std::filesystem::path events_;  // the event file in use, within path_
   std::string part_;              // "test" or "validation"
-  // Of a new run the folder, of a resumed one its lock: one process at a time trains in it.
+  // The folder of a new run, or the lock of a resumed one: one process at a time trains in it.
   std::shared_ptr<HiddenFolder> hidden_;
   std::shared_ptr<const FileLock> lock_;
 };

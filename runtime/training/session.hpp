@@ -44,14 +44,14 @@ struct RowOutputs {
 // step programs built on demand. Everything that trains, evaluates or measures uses a session.
 class Session {
  public:
-  // A profiler measures the training steps until it has enough, and what the host does. It must outlive the session.
+  // The profiler measures training steps until it has enough, and the host's work. It must outlive the session.
   static Session open(const Experiment& experiment, execution::Profiler* profiler = nullptr,
                       EvaluationPart part = EvaluationPart::validation);
   // The same with a data set that is already there: load_for()'s, or one of the sizes alone for a plan.
   // With a team it is one of the ranks that train together; each of them opens a session.
   static Session open(const Experiment& experiment, Dataset dataset, execution::Profiler* profiler = nullptr,
                       std::shared_ptr<distributed::Team> team = nullptr);
-  // The first of so many ranks, to be planned and not to be run.
+  // Plans the first of this many ranks, without running it.
   static Session open_planned(const Experiment& experiment, Dataset dataset, int world);
   Session(Session&&) noexcept;
   Session& operator=(Session&&) = delete;
@@ -62,7 +62,7 @@ class Session {
   const DataFeed& data() const { return *data_; }
   const Dataset& dataset() const { return data_->dataset(); }  // its `test` is what is evaluated
   execution::Backend& backend() { return runner_->backend(); }
-  // What a resumed run asks for: the backend's name, or "check:A,B" where the training is checked.
+  // The backend of a resumed run: its name, or "check:A,B" for a checked training.
   std::string backend_name() const;
   execution::Profiler* profiler() const { return profiler_; }  // may be null
   // nullptr: this process trains alone. With a team, all ranks call train_steps, evaluate, totals and save_state alike.
@@ -73,8 +73,7 @@ class Session {
   int64_t steps_per_epoch() const { return steps_per_epoch_; }
   int64_t total_steps() const { return total_steps_; }
   int64_t samples_per_step() const { return experiment_->data.batch_size * experiment_->accumulate; }
-  // "WARNING: ..." of what the user should know: a data set in place of the one asked for, copies through the host.
-  // Empty: nothing.
+  // "WARNING: ..." for the user: another data set in place of a missing one, copies through the host. Empty: none.
   std::string notice() const;
   uint64_t arena_bytes() const { return runner_->arena_bytes(); }
   // What an experiment with the same data and parameters would have.
@@ -84,11 +83,11 @@ class Session {
 
   // Builds and binds the training step. The first step does so if it is not called before.
   const execution::CompiledProgram& training();
-  // So many steps, put on the stream without waiting; several at a launch where the backend captures graphs.
-  // Where the experiment names two backends the second is compared with the first; throws Error where it departs.
+  // Enqueues this many steps without waiting; several in one launch if the backend captures graphs. If the experiment
+  // names two backends, the second is compared with the first; throws Error if it differs.
   void train_steps(int64_t count);
   void train_step() { train_steps(1); }
-  // What the stream of the training's batches has done so far; nothing where the data set is resident.
+  // Statistics of the stream of training batches; none if the data set is resident.
   std::optional<LoaderCounts> loader() const;
   // How the steps are run: whether captured, and if not, why.
   const execution::Executable& training_executable() { return runner_->ready(training_step().program); }
@@ -98,12 +97,12 @@ class Session {
 
   // The test split with the current parameters. With `after` op by op, as train_step_observed.
   EvalReport evaluate(const std::function<void(const graph::Node&)>& after = {});
-  // The same, and `look` is told of every batch.
+  // The same, and calls `look` after every batch.
   EvalReport evaluate_rows(const std::function<void(const RowOutputs&)>& look);
   // So many bytes of evaluated rows with sizes of their own stay on the device between evaluations.
   void keep_singles(uint64_t bytes) { kept_bytes_ = bytes; }
   const execution::CompiledProgram& evaluation();
-  // What the first so many training steps get: augmented samples, in the units of the data set. For resident data.
+  // The samples of the first training steps: augmented, in the units of the data set. For resident data.
   Split augmented_batches(int64_t steps);
   // The first NaN or infinity in a value of the training step, for use between observed ops.
   std::optional<double> first_non_finite(graph::ValueId id);
@@ -117,13 +116,13 @@ class Session {
   std::optional<LossScale> loss_scale() const;  // where the loss is scaled
   const Schedule& schedule() const { return schedule_; }
   float learning_rate_of_step(int64_t step) const { return schedule_.rates()[static_cast<std::size_t>(step)]; }
-  // To be told of every epoch. True where the learning rates of the steps to come changed.
+  // Call it after every epoch. True if the learning rates of later steps changed.
   bool epoch_ended(const EpochReport& epoch);
 
   // The whole state, and back. restore() throws Error listing every tensor that is missing, surplus or misshapen.
   void save_state(storage::Checkpoint& checkpoint);
   void restore_state(const storage::Checkpoint& checkpoint);
-  // Takes what the start has for this model.
+  // Loads the start's tensors for this model.
   void initialise_from(const Start& start) { state_->initialise_from(start); }
   // The model alone, without the state of its training.
   void restore_parameters(const storage::Checkpoint& checkpoint) { state_->restore_model(checkpoint); }

@@ -13,20 +13,19 @@ namespace gpunn::training {
 
 struct RowOutputs;
 
-// Throws Error(usage), which names task, loss, last layer and data, where the data set does not have what the task
-// learns.
+// Throws Error(usage), with task, loss, last layer and data, if the data set lacks what the task learns.
 void require_targets(const Experiment& experiment, const Dataset& dataset);
 
-// Brings the targets of all parts to (target - mean) / stddev, where the data set has means.
+// Scales the targets of all parts to (target - mean) / stddev, if the data set has means.
 void scale_targets(Dataset& dataset);
 
-// Back, in place: number i of a row to number * stddev[i] + mean[i]. Nothing where there are no means.
+// The inverse, in place: number i of a row becomes number * stddev[i] + mean[i]. Does nothing without means.
 void to_data_units(std::span<float> values, const std::vector<double>& mean, const std::vector<double>& stddev);
 
 // The targets of rows of a part whose targets scale_targets() has scaled, as they were: f32[rows, outputs].
 std::vector<float> targets_in_data_units(const Dataset& dataset, const Split& part, int64_t first, int64_t rows);
 
-// What metrics see of rows: what the model predicts and what is right. The arrays belong to the object.
+// The inputs of metrics for some rows: predictions and targets. The object owns the arrays.
 class RowsToScore {
  public:
   RowsToScore(const Dataset& dataset, const RowOutputs& rows);

@@ -11,7 +11,8 @@
 
 namespace gpunn::training {
 
-// A run folder's best.h5, else its last.h5; a file is itself. Throws Error(missing) where the folder has neither.
+// The best.h5 of a run folder, else its last.h5; a file stands for itself. Throws Error(missing) if the folder has
+// neither.
 std::filesystem::path checkpoint_file(const std::filesystem::path& path);
 
 // A model with its weights, and the experiment that it is of.
@@ -22,18 +23,18 @@ struct TrainedFile {
   bool names_data = true;  // an ONNX file does not tell which data set it is for
 };
 
-// Reads a run folder (best.h5, else last.h5), a checkpoint or an ONNX file, as if a checkpoint held that. Throws Error
-// where it can't be read.
+// Reads a run folder (best.h5, else last.h5), a checkpoint or an ONNX file, in the form of a checkpoint. Throws Error
+// if it can't be read.
 TrainedFile read_trained(const std::filesystem::path& path, const std::vector<Override>& overrides = {});
 
-// The parameters that a model is evaluated with: those that training made, or their average where it kept one.
+// The parameters that a model is evaluated with: the trained ones, or their average if the training kept one.
 const std::vector<storage::StoredTensor>& evaluated_parameters(const storage::Checkpoint& checkpoint);
 
 // These and the buffers.
 std::vector<storage::StoredTensor> model_tensors(const storage::Checkpoint& checkpoint);
 
-// Opens what read_trained() reads with its parameters and its data set, ready to evaluate. Announces a data set used in
-// place of another, and other rows than those of the training. Throws Error(usage) where the data's samples or classes
+// Opens what read_trained() returns with its parameters and its data set, ready to evaluate. Announces a data set that
+// replaces another, and rows that are not those of the training. Throws Error(usage) if the data's samples or classes
 // are not the model's.
 std::unique_ptr<Session> open_trained(const TrainedModel& model, TrainingListener* listener);
 

@@ -15,9 +15,9 @@ class Trainer {
  public:
   Trainer(Session& session, RunFolder folder, RunOptions options);
 
-  // From the session's present state, with no checkpoint yet.
+  // Starts from the session's present state, without a checkpoint.
   void begin();
-  // From a checkpoint of this run, or in a new folder from one of another.
+  // Starts from a checkpoint of this run, or in a new folder from one of another.
   void begin(const storage::Checkpoint& checkpoint);
   RunResult run();
   // The state of the last checkpoint, and the state that the training has now.
@@ -26,7 +26,7 @@ class Trainer {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // What best.h5 and early stopping go by.
+  // The metric of best.h5 and early stopping.
   struct Progress {
     double best = 0;
     int64_t best_epoch = 0;  // 0: none yet

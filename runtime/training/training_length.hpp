@@ -12,7 +12,7 @@ struct TrainingLength {
   int64_t steps = 0;  // of the whole training
 };
 
-// Throws Error(usage) where a batch is larger than the training data, or the training too long.
+// Throws Error(usage) if a batch is larger than the training data, or the training is too long.
 TrainingLength training_length(const Experiment& experiment, const Dataset& dataset);
 
 }  // namespace gpunn::training

@@ -24,8 +24,8 @@ struct StateSharing {
   std::vector<distributed::Share> buckets = {};       // gradient_buckets()
 };
 
-// What a training keeps on the device from step to step: the model's parameters and buffers, their average, the
-// optimizer's states. How it begins, and how it gets to a checkpoint and back.
+// The state of a training on the device: the model's parameters and buffers, their average, the optimizer's states.
+// Initialises them, and moves them to and from checkpoints.
 class TrainingState {
  public:
   // `parameters` and `buffers` as they lie in their variables.
@@ -38,7 +38,7 @@ class TrainingState {
   // Creates the variables with the first values of a training from random weights. Those of the optimizer are made by
   // the step program.
   void initialise(execution::Variables& variables);
-  // Takes what the start has for this model.
+  // Loads the start's tensors for this model.
   void initialise_from(const Start& start);
 
   void save(storage::Checkpoint& checkpoint) const;
@@ -46,8 +46,8 @@ class TrainingState {
   // shape; empty: it fits.
   std::string mismatches(const storage::Checkpoint& checkpoint) const;
   void restore(const storage::Checkpoint& checkpoint);  // one without mismatches
-  // The parameters and buffers alone, and the parameters' average where there is one: the model, without the state of
-  // its training. Throws Error(usage) with every mismatch.
+  // The parameters and buffers alone, and the parameters' average if there is one: the model, without the state of its
+  // training. Throws Error(usage) with every mismatch.
   void restore_model(const storage::Checkpoint& checkpoint);
 
  private:

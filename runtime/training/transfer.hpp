@@ -18,11 +18,11 @@ struct StartingTensors {
 };
 
 // Reads `init_from`: a checkpoint, a run folder (best.h5, else last.h5), a .safetensors file or an .onnx file, whose
-// names go through the table of `init_from.names`. Throws Error where it can't be read, saying how a file of PyTorch's
-// is converted, and where two tensors get one name.
+// names go through the table of `init_from.names`. Throws Error if it can't be read, with the conversion of PyTorch's
+// files, and if two tensors get one name.
 StartingTensors read_starting_tensors(const InitFromConfig& config);
 
-// Which tensors of a model were found, and why the others were not.
+// The tensors of a model that were found, and why the others were not.
 struct TransferReport {
   std::string source;
   std::vector<std::string> taken;
@@ -31,7 +31,7 @@ struct TransferReport {
   std::string text() const;         // some lines for the user
 };
 
-// What a training starts from: found and compared with the model before a device is touched.
+// The start of a training: found and compared with the model before a device is used.
 struct Start {
   StartingTensors stored;
   TransferReport report;
@@ -39,8 +39,8 @@ struct Start {
   const storage::StoredTensor* find(const std::string& name, const Shape& shape) const;
 };
 
-// Reads `init_from` and looks for the tensors of a model whose samples have this shape. Nothing where the experiment
-// has none; throws Error(usage) where no tensor is found, and what read_starting_tensors() throws.
+// Reads `init_from` and looks up the tensors of a model whose samples have this shape. Empty if the experiment has no
+// `init_from`. Throws Error(usage) if no tensor is found, and what read_starting_tensors() throws.
 std::optional<Start> find_start(const Experiment& experiment, const Shape& sample);
 
 }  // namespace gpunn::training

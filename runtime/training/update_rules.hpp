@@ -17,14 +17,14 @@ struct UpdateRule {
   bool matrix = false;  // what Muon makes its steps for; not frozen
 };
 
-// What a group's parameters have in common; of those in no group too.
+// The common settings of a group's parameters, or of those in no group.
 struct GroupUpdate {
   double rate_factor = 1;
   double weight_decay = 0;  // of those that decay
 };
 
-// The rule of each parameter: the first group with a matching pattern has it, and what is frozen is in none. Throws
-// Error, an ExitCode::usage, with every pattern that matches nothing, and where nothing is left to train.
+// The rule of each parameter: that of the first group with a matching pattern; frozen parameters are in none. Throws
+// Error with ExitCode::usage, with every pattern that matches nothing, and if nothing is left to train.
 std::vector<UpdateRule> update_rules(const std::vector<nn::Parameter>& parameters, const Experiment& experiment);
 
 // The batch norms whose parameters are all frozen: the layers with such buffers, by name, in the order of the layers.

@@ -10,8 +10,8 @@
 
 namespace gpunn::conformance {
 
-// One demand of abi.h on a plugin. `run` throws Error where it is not met, and notes what it tries where a plugin may
-// crash of it.
+// One requirement of abi.h. `run` throws Error if the plugin does not meet it, and notes what it tries before a call
+// that may crash.
 struct AbiCheck {
   AbiCheck(std::string of, std::string what, std::function<void(const RawChain&, const Note&)> check)
       : member(std::move(of)), name(std::move(what)), run(std::move(check)) {}

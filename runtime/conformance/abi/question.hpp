@@ -8,7 +8,7 @@
 
 namespace gpunn::conformance {
 
-// What op_query is asked about, with room to spoil it.
+// The arguments of op_query, in a form that checks can modify.
 struct Question {
   int32_t op;
   std::vector<std::byte> attrs;
@@ -20,7 +20,7 @@ struct Question {
 
 Question question_of(const graph::OpSignature& signature);
 
-// What the plugin answers; a refusal by its status has a score of 0. Throws Error for a status that abi.h lacks.
+// The plugin's answer; a refusal by its status has the score 0. Throws Error for a status that abi.h lacks.
 gpunn_op_support query(const RawDevice& device, const gpunn_op_desc* desc);
 
 }  // namespace gpunn::conformance

@@ -20,7 +20,7 @@ using PluginPointer = std::shared_ptr<const plugins::Plugin>;
 // A plugin's device with a stream, driven through the bare table: for what execution::Backend does not let through.
 class RawDevice {
  public:
-  // `base`: the opened base of an overlay, whose stream is wrapped; nullptr: makes a stream of its own.
+  // `base`: the opened base of an overlay, whose stream is wrapped; nullptr: create an own stream.
   RawDevice(PluginPointer plugin, int threads, const RawDevice* base, int index = 0);
   ~RawDevice();
   RawDevice(const RawDevice&) = delete;
@@ -78,7 +78,7 @@ class RawMemory {
   void* data_ = nullptr;
 };
 
-// One op as op_query and op_create take it; what it points to must outlive it.
+// One op as op_query and op_create take it; the data that it points to must outlive it.
 class RawDescription {
  public:
   // `kernel`: the name of the one that is wanted; empty: the plugin's own choice.

@@ -23,7 +23,7 @@ class RawKernel {
   uint64_t workspace_bytes() const { return support_.workspace_bytes; }
   const RawDevice& device() const { return *device_; }
 
-  // On a stream of device(), with the tensors of `description` as they are now.
+  // Runs on a stream of device(), with the present tensors of `description`.
   void enqueue(gpunn_stream* stream, const RawDescription& description, const RawMemory& workspace) const;
 
  private:

@@ -1,4 +1,4 @@
-// Ranks of a plugin's collectives as threads of this process, each with a device of its own.
+// The ranks of a plugin's collectives as threads of this process, each with its own device.
 #pragma once
 
 #include <gpunn/collective.h>
@@ -43,8 +43,8 @@ class CollectiveRank {
 
   int rank() const { return rank_; }
   gpunn_collective_support query(const gpunn_collective_desc& desc) const;
-  // What the collective makes of `in` on the device: `out_bytes` of it, read back. With `in_place` both are one buffer,
-  // at the places that collective.h allows.
+  // The result of the collective for `in` on the device: `out_bytes` of it, read back. With `in_place` both share one
+  // buffer, at the places that collective.h allows.
   std::vector<std::byte> run(const gpunn_collective_desc& desc, std::span<const std::byte> in, std::size_t out_bytes,
                              bool in_place) const;
   void abort() const { table_.abort(handle_); }

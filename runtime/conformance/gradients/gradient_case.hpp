@@ -23,7 +23,7 @@ using ops::uniform;
 // A function of float64 tensors: one op of the reference, or a few.
 using Function = std::function<std::vector<ReferenceTensor>(const std::vector<ReferenceTensor>& inputs)>;
 
-// Where an input of a backward op comes from: the gradient of a forward output, a forward input, or a forward output.
+// The source of a backward op's input: the gradient of a forward output, a forward input, or a forward output.
 enum class Source { output_gradient, input, output };
 struct Wire {
   Source source;
@@ -46,8 +46,8 @@ std::vector<GradientCase> linear_gradients();         // matmul, bias, convoluti
 std::vector<GradientCase> shape_gradients();          // pooling, reduction, element-wise, dropout
 std::vector<GradientCase> normalization_gradients();  // batch norm of fewer rows than there are
 
-// Of the cases that families call differentiable, those whose gradient is a single op: the op's gradient function tells
-// which op that is and what it reads.
+// The differentiable cases of the families whose gradient is a single op. The op's gradient function tells which op
+// that is and what it reads.
 std::vector<GradientCase> family_gradients();
 
 std::vector<GradientCase> all_gradients();
@@ -57,7 +57,7 @@ std::vector<GradientCase> all_gradients();
 ReferenceTensor finite_difference(const Function& forward, const std::vector<ReferenceTensor>& inputs,
                                   std::size_t input, std::size_t output, const ReferenceTensor& weight);
 
-// A backward op ready to run, with what it should give.
+// A backward op ready to run, with its expected outputs.
 struct GradientProblem {
   graph::OpSignature signature;
   std::vector<ReferenceTensor> inputs;

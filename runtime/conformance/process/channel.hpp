@@ -11,7 +11,7 @@
 
 namespace gpunn::conformance {
 
-// What a child process tells its parent.
+// The messages of a child process to its parent.
 struct Message {
   enum class Kind : char {
     opened,   // text: as Opened::write
@@ -30,21 +30,21 @@ struct Message {
 // Writes a message to a pipe. Ends the process if the pipe has no reader any more.
 void send(int pipe, const Message& message);
 
-// In the child: what was printed until now was printed by work that is done.
+// In the child: everything printed so far belongs to work that is done.
 void end_of_words();
 
-// A forked process and what comes from it. What it prints goes on to this process's stderr, and the last of it is kept:
-// the dying words of an assertion or a sanitizer.
+// A forked process and its messages. Its output goes to this process's stderr, and the last part is kept: the message
+// of an assertion or a sanitizer.
 class Child {
  public:
-  // `body` runs in the child, on a thread of its own, and is given the pipe to send to; then the child ends without
-  // further ado. Throws Error where no process can be started.
+  // `body` runs in the child, on a separate thread, and gets the pipe to send to. The child then ends at once. Throws
+  // Error if no process can be started.
   explicit Child(const std::function<void(int pipe)>& body);
   ~Child();  // ends it
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // The next message; nothing where the child has ended or is silent for so long, in which case it is killed.
+  // The next message; empty if the child has ended, or is silent for this long and was killed.
   std::optional<Message> receive(std::chrono::milliseconds limit);
   // After receive() gave nothing: "crashed (Segmentation fault)", "hung: ..." or "ended the process (exit code 3)",
   // with its last words.

@@ -9,10 +9,10 @@
 
 namespace gpunn::conformance {
 
-// Says what is about to be tried, so that it can be named if it ends the process.
+// Announces the next call, so that the report can name it if it ends the process.
 using Note = std::function<void(const std::string& what)>;
 
-// What became of opening a backend.
+// The outcome of opening a backend.
 struct Opened {
   std::string backend;    // its name
   std::string device;     // and that of its device
@@ -21,14 +21,14 @@ struct Opened {
   bool fuses = false;     // it has subgraphs of its own
 };
 
-// A row of checks of one backend. All that a plugin takes part in happens in these functions, which may run in another
-// process: what they change is seen by each other alone.
+// A sequence of checks of one backend. Plugins are called only in these functions, which may run in another process, so
+// that only they see each other's changes.
 class Work {
  public:
   virtual ~Work() = default;
   virtual Opened open() = 0;  // throws Error where the backend can't be used
   virtual std::size_t size() const = 0;
-  // Fills verdict, detail and figures; what it throws is a failure.
+  // Fills verdict, detail and figures; an exception is a failure.
   virtual void run(std::size_t index, CheckCase& result, const Note& note) = 0;
   virtual void close() = 0;
 };

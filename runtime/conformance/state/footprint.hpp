@@ -8,8 +8,8 @@
 
 namespace gpunn::conformance {
 
-// What `times` of something leave behind in this process or on the device, again whenever it is tried: "heap memory by
-// 48 bytes each time". Empty: nothing.
+// Measures what repeated work leaves behind in this process or on the device, each time: "heap memory by 48 bytes each
+// time". Empty: nothing.
 std::string leak(execution::Backend& backend, int64_t times, const std::function<void()>& something);
 
 }  // namespace gpunn::conformance

@@ -4,8 +4,8 @@
 
 namespace gpunn::conformance {
 
-// Work that keeps a stream busy: copies within the device, timed once. What is enqueued behind it is surely not done
-// when the host comes back, unless the device works while the host enqueues; then it is a single copy.
+// Work that keeps a stream busy: copies within the device, timed once. Work enqueued after it is not done when the host
+// returns, unless the device works while the host enqueues; then it is a single copy.
 class Delay {
  public:
   explicit Delay(const RawChain& chain);

@@ -13,11 +13,11 @@ namespace gpunn::conformance {
 
 using ops::Case;
 
-// One case of an op with memory of its own, to be put on streams by hand: copies bring its inputs and carry its outputs
-// away, so that what comes out shows when the kernel ran.
+// One case of an op with its own memory, which the caller puts on streams: copies bring its inputs and save its
+// outputs, so that the result shows when the kernel ran.
 class OpRun {
  public:
-  // `label`: makes the random inputs others than those of another run. Outputs are kept of so many rounds.
+  // `label` makes the random inputs differ from those of another run. Keeps the outputs of this many rounds.
   OpRun(const Case& test, Workbench& bench, const std::string& label, int rounds = 1);
   OpRun(const OpRun&) = delete;
   OpRun& operator=(const OpRun&) = delete;
@@ -25,8 +25,8 @@ class OpRun {
   const RawKernel& kernel() const { return kernel_; }
   // `stream` of the bottom of the chain, `wrapper` the same for kernel().device().
   void enqueue(const RawStream& stream, const RawStream& wrapper, int round = 0);
-  // When the streams have come to rest: what is wrong with the outputs of a round; empty: nothing. Raises `error` to
-  // the largest error as a share of what is allowed.
+  // After the streams are done: the mistake in the outputs of a round; empty: none. Raises `error` to the largest error
+  // as a share of the tolerance.
   std::string fault(double& error, int round = 0) const;
 
  private:

@@ -7,8 +7,8 @@
 
 namespace gpunn::conformance {
 
-// One demand on streams and events. `run` throws Error where it is not met; what it returns is worth knowing of one
-// that is.
+// One requirement on streams and events. `run` throws Error if it is not met; its result is information about a plugin
+// that meets it.
 struct StreamCheck {
   std::string member;  // of the table
   std::string name;
@@ -27,11 +27,11 @@ struct StreamPair {
   RawStream a_top, b_top;  // wrapped by the plugin on top
 };
 
-// Bytes that show where they come from.
+// Bytes that identify their origin.
 std::vector<std::byte> pattern(std::size_t size, int seed);
 // Empty, or "byte 17: expected 0x2a, found 0xee" with how many differ.
 std::string difference(const std::vector<std::byte>& expected, const std::vector<std::byte>& found);
-// Throws Error with `what` and the difference where there is one.
+// Throws Error with `what` and the difference, if there is one.
 void demand_equal(const std::vector<std::byte>& expected, const std::vector<std::byte>& found, const std::string& what);
 
 }  // namespace gpunn::conformance

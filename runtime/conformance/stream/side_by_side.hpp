@@ -7,9 +7,9 @@ namespace gpunn::conformance {
 
 using ops::Case;
 
-// Two kernels of one op on two streams at the same time, over and over, each with inputs of its own: right only if they
-// share nothing. For plugins that say so (GPUNN_EXTENSION_CONCURRENT_STREAMS); what happens to run at the same time is
-// the device's affair, so a fault may be missed, but none is made up.
+// Runs two kernels of one op on two streams at the same time, repeatedly, each with its own inputs: the results are
+// right only if the kernels share nothing. For plugins that allow this (GPUNN_EXTENSION_CONCURRENT_STREAMS). The device
+// decides what runs at the same time, so a fault may be missed, but a reported fault is real.
 void run_side_by_side(const Case& test, Workbench& bench, CheckCase& result);
 
 }  // namespace gpunn::conformance

@@ -17,13 +17,13 @@
 
 namespace gpunn::training {
 
-// The first `elements` of what an op updates decay.
+// The first `elements` of the parameters decay.
 struct Decay {
   float weight = 0;
   int64_t elements = 0;
 };
 
-// What an update reads: f32[n] each, but for the learning rate f32 0-d and the step counter i64 0-d.
+// The inputs of an update: f32[n] each, except the learning rate f32 0-d and the step counter i64 0-d.
 struct UpdateInputs {
   graph::ValueId weights, gradient, rate, step;
   std::vector<graph::ValueId> states;
@@ -53,7 +53,7 @@ struct OptimizerRow {
 
 const std::vector<OptimizerRow>& optimizer_rows();
 
-// The section's keys, and what is wrong with what was given.
+// The section's keys, and the mistakes in their values.
 std::vector<config::KeyOf<OptimizerConfig>> optimizer_keys();
 void check_optimizer(const OptimizerConfig& config, const config::GivenKeys& given, config::Diagnostics& found);
 

@@ -9,10 +9,10 @@
 
 namespace gpunn::training {
 
-// reduce_on_plateau: lowers the rate where a metric no longer improves, as PyTorch's ReduceLROnPlateau (version 2.11).
+// reduce_on_plateau: lowers the rate when a metric no longer improves, as PyTorch's ReduceLROnPlateau (version 2.11).
 class Plateau {
  public:
-  // The metric's value after one more epoch. True where the rate changed.
+  // Takes the metric after one more epoch. True if the rate changed.
   bool observe(const ReduceOnPlateau& config, double base, double value);
   double rate(const ReduceOnPlateau& config, double base) const;
 

@@ -19,25 +19,25 @@ namespace gpunn::training {
 class Schedule {
  public:
   Schedule() = default;
-  // Throws Error(usage) where the warm-up is longer than the epochs of the training, or a rate is none.
+  // Throws Error(usage) if the warm-up is longer than the training, or a rate is invalid.
   Schedule(const Experiment& experiment, int64_t steps_per_epoch, int64_t steps);
 
   const std::vector<float>& rates() const { return rates_; }
-  // True where the rates of the steps after `epoch` are others now.
+  // True if the rates of the steps after `epoch` have changed.
   bool epoch_ended(const EpochReport& epoch);
 
-  // What is not a function of the step; and back, for the steps from `step` on.
+  // The state that is not a function of the step; and back, for the steps from `step` on.
   void save(storage::Checkpoint& checkpoint) const;
   void restore(const storage::Checkpoint& checkpoint, int64_t step);
 
-  // What the user may not have meant, as a milestone behind the last step; a sentence each.
+  // Warnings, such as a milestone after the last step; a sentence each.
   std::vector<std::string> warnings() const;
 
   struct Mark {
     int64_t step = 0;  // counts from 0
     std::string what;
   };
-  // Where the curve turns, between the first step and the last.
+  // The steps where the curve turns, between the first and the last.
   std::vector<Mark> marks() const;
 
  private:
@@ -47,7 +47,7 @@ class Schedule {
   void fill(int64_t from);
   int64_t step_of(double tick) const;
   std::string length_text(double ticks) const;
-  // Its settings where the schedule is reduce_on_plateau, else nullptr.
+  // The settings of reduce_on_plateau; nullptr for other schedules.
   const ReduceOnPlateau* reacting() const { return std::get_if<ReduceOnPlateau>(&curve_.config.kind); }
   int64_t first_drop(const ReduceOnPlateau& config) const;
 

@@ -8,7 +8,7 @@
 
 namespace gpunn::training {
 
-// A learning rate over a training, in ticks: what the rate changes with, a step or an epoch.
+// A learning rate over a training, in ticks: a step or an epoch, whichever changes the rate.
 struct Curve {
   ScheduleConfig config;
   double base = 0;    // optimizer.learning_rate

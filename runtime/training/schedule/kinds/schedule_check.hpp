@@ -9,7 +9,7 @@
 
 namespace gpunn::training {
 
-// What a kind of schedule has to say about the keys that the user gave. Keys are called by their names in the section.
+// Checks the user's keys for one type of schedule. Keys have the names of the section.
 class ScheduleCheck {
  public:
   ScheduleCheck(const Experiment& experiment, const config::GivenKeys& given, config::Diagnostics& diagnostics)
@@ -23,7 +23,7 @@ class ScheduleCheck {
   bool sound(const std::string& key) const { return given_.sound("schedule." + key); }
   // At the key, or at the schedule's type if the experiment does not give the key.
   void add(const std::string& key, const std::string& message);
-  // Lengths of what the rate changes with can't be cut.
+  // Lengths in ticks must be whole numbers.
   void require_whole(const std::string& key, double length);
   // A length that repeats is long enough to be told from none.
   void require_period(const std::string& key, double length);

@@ -12,16 +12,16 @@
 
 namespace gpunn::training {
 
-// All that is known of a kind of schedule. A new one is a struct in gpunn/schedule_config.hpp, a file beside this one
-// that fills in a row, and a line in schedule_rows(). Where PyTorch has the same (torch.optim.lr_scheduler, version
-// 2.11), the rates are its, of a scheduler that is called after each tick.
+// Everything about a type of schedule. A new one is a struct in gpunn/schedule_config.hpp, a file beside this one that
+// fills a row, and a line in schedule_rows(). If PyTorch has the same (torch.optim.lr_scheduler, version 2.11), the
+// rates are equal to those of a scheduler that is called after each tick.
 struct ScheduleRow {
   config::KindOf<ScheduleConfig> kind;
   double (*rate)(const Curve& curve, double tick) = nullptr;  // so many ticks after the warm-up
   // nullptr: there are none.
   std::vector<Turn> (*turns)(const Curve& curve) = nullptr;
   void (*check)(ScheduleCheck& check) = nullptr;
-  // What the user may not have meant of a schedule that is longer than the training, a sentence each.
+  // Warnings about a schedule that is longer than the training, a sentence each.
   void (*warn)(const Curve& curve, const TrainingExtent& training, std::vector<std::string>& found) = nullptr;
   bool drops_by_factors = false;  // best drawn over a logarithmic axis
   bool reacts = false;            // to the training, epoch by epoch: `rate` is where nothing has happened yet
@@ -32,7 +32,7 @@ const std::vector<ScheduleRow>& schedule_rows();
 // Neither infinite nor beyond what an optimizer takes.
 bool is_learning_rate(double rate);
 
-// The section's keys, and what is wrong with what was given.
+// The section's keys, and the mistakes in their values.
 std::vector<config::KeyOf<ScheduleConfig>> schedule_keys();
 void check_schedule(const Experiment& experiment, const config::GivenKeys& given, config::Diagnostics& diagnostics);
 
