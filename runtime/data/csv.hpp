@@ -20,7 +20,7 @@ class CsvReader {
  public:
   CsvReader(const std::filesystem::path& file, char delimiter);
 
-  // The next record, in `fields`; false at the end. Throws Error with the line where a quote is not closed.
+  // Reads the next record into `fields`; false at the end. Throws Error, with the line, if a quote is not closed.
   bool next(std::vector<std::string>& fields);
   // The line that the record begins at, from 1.
   int64_t line() const { return line_; }

@@ -6,7 +6,7 @@
 
 namespace gpunn::data {
 
-// SHA-256, in lower-case hexadecimal, of what a plain or gzip file holds unpacked. Throws Error where that is not
+// SHA-256, in lower-case hexadecimal, of the content of a plain or gzip file. Throws Error if the content is not
 // `bytes` bytes (unpacking stops there) or the packed stream is damaged.
 std::string sha256_of_unpacked(const std::filesystem::path& file, uint64_t bytes);
 

@@ -16,9 +16,9 @@ struct DownloadJob {
   HttpLimits limits;
 };
 
-// Fetches the files that the folder lacks, or holds damaged. Each is tried on one mirror after the other; it is written
-// to "<name>.part", where a broken download is taken up again, and gets its name once its digest is right. Throws
-// Error(missing) with what each mirror answered where none served.
+// Downloads the files that are missing or damaged in the folder. Tries one mirror after another for each. A file is
+// written to "<name>.part", where a broken download continues later, and gets its name when its digest is right. Throws
+// Error(missing), with each mirror's answer, if none succeeded.
 void download_files(const DownloadJob& job);
 
 }  // namespace gpunn::data

@@ -16,7 +16,7 @@ namespace gpunn::data {
 // A file opened for reading. HDF5 belongs to this thread as long as one lives.
 class Hdf5File {
  public:
-  // Throws Error(missing) where there is none, and Error where it is no HDF5 file.
+  // Throws Error(missing) if the file does not exist, and Error if it is not an HDF5 file.
   explicit Hdf5File(const std::filesystem::path& file);
 
   const std::filesystem::path& path() const { return path_; }
@@ -32,8 +32,8 @@ class Hdf5File {
   storage::Handle file_;
 };
 
-// An array of numbers in a file. Throws Error where there is none of the name, where it holds something else, and where
-// it claims more elements than its bytes in the file can be unpacked to.
+// An array of numbers in a file. Throws Error if there is none of this name, if it has other content, or if it claims
+// more elements than its bytes can hold.
 class Hdf5Array {
  public:
   Hdf5Array(const Hdf5File& file, const std::string& name);

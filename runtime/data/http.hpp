@@ -31,8 +31,8 @@ struct HttpResult {
 // Whether the program was built with libcurl and OpenSSL.
 bool http_supported();
 
-// Fetches `url` into `file`, asking for the part that the file lacks; a server that sends everything anyway has the
-// file begun anew. What came stays in the file when the connection breaks. Throws Error where the file can't be
+// Downloads `url` into `file` and requests only the part that the file lacks; if the server sends everything, the file
+// starts again. The received part stays in the file when the connection breaks. Throws Error if the file can't be
 // written, and whatever `progress` throws.
 HttpResult http_fetch(const HttpRequest& request);
 

@@ -18,9 +18,9 @@ struct IdxArray {
 
 inline constexpr uint64_t kMaxIdxBytes = uint64_t{4} << 30;
 
-// Reads an IDX file of unsigned bytes with `rank` dimensions, plain or gzip. The header is believed only as far as the
-// file can bear it out: no more is allocated than it can hold or than `limit`, and it must hold exactly what its header
-// promises. Throws Error with the file, the byte, what was expected and what was found.
+// Reads an IDX file of unsigned bytes with `rank` dimensions, plain or gzip. The header is not trusted: it allocates no
+// more than the file can hold or than `limit`, and the file must hold exactly what the header promises. Throws Error
+// with the file, the byte, the expected and the found value.
 IdxArray read_idx(const std::filesystem::path& file, int rank, uint64_t limit = kMaxIdxBytes);
 
 }  // namespace gpunn::data

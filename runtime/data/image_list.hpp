@@ -11,15 +11,15 @@
 
 namespace gpunn::data {
 
-// A table that names images in its first column and has what is learnt of them in others.
+// A table that lists images in its first column and their targets in the others.
 struct ImageList {
   std::vector<std::string> columns;
   std::vector<std::filesystem::path> files;
   std::unique_ptr<TargetColumns> targets;
 };
 
-// Files are relative to `folder`. Throws Error with the line where one is listed twice, and Error(missing) with all
-// that are not there.
+// Files are relative to `folder`. Throws Error, with the line, if one is listed twice, and Error(missing) with all that
+// do not exist.
 ImageList read_image_list(const std::filesystem::path& table, const std::filesystem::path& folder,
                           const TargetTable& form, TargetChoice choice);
 

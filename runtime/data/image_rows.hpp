@@ -20,17 +20,17 @@ struct SampleForm {
   std::filesystem::path like = {};
 };
 
-// The sample that an evaluation sees of an image. Throws Error where it has another size and is not to be scaled.
+// The sample that an evaluation sees of an image. Throws Error if it has another size and may not be scaled.
 Image sample_image(Image image, const std::filesystem::path& file, const SampleForm& form);
 
-// Images that are read and decoded each time they are wanted. Throws Error where one has changed since the source was
+// Images that are read and decoded each time they are needed. Throws Error if one has changed since the source was
 // made.
 class ImageRows : public SampleSource {
  public:
   ImageRows(std::vector<std::filesystem::path> files, SampleForm form);
 
   void read(int64_t row, SampleDraw* draw, std::span<std::byte> sample) const override;
-  // Of the files' names and sizes.
+  // A digest of the files' names and sizes.
   uint32_t digest(std::span<const int64_t> rows) const override;
 
  private:

@@ -10,7 +10,7 @@
 
 namespace gpunn::data {
 
-// The keys of `data`, and what is wrong with what was given.
+// The keys of `data`, and the mistakes in their values.
 std::vector<config::KeyOf<DataConfig>> data_keys();
 void check_data(const DataConfig& config, const config::GivenKeys& given, config::Diagnostics& found);
 

@@ -18,8 +18,8 @@ struct Search {
   std::vector<LookedIn> places;
 };
 
-// Looks for a set in files, in this order: `first` (where not empty) and its subfolders of the set's names,
-// $GPUNN_DATA_DIR likewise, where the distribution's package installs it, and the user's cache folder.
+// Searches a set in files, in this order: `first` (if not empty) and its subfolders with the set's names,
+// $GPUNN_DATA_DIR likewise, the folder of the distribution's package, and the user's cache folder.
 Search locate(const DatasetRow& row, const std::filesystem::path& first);
 
 // $XDG_CACHE_HOME/gpunn/<name>, by default ~/.cache/gpunn/<name>. Empty where neither variable is set.

@@ -6,8 +6,8 @@
 
 namespace gpunn::data {
 
-// The random words of one Philox stream from one block on, drawn one after the other. What a row of a synthetic set
-// draws begins at a block of its own, so that rows can be made in any order and by any number of threads.
+// The random words of one Philox stream, drawn in order from a given block. Each row of a synthetic set begins at its
+// own block, so that any number of threads can make rows in any order.
 class PhiloxSource {
  public:
   PhiloxSource(uint64_t seed, uint64_t stream, uint64_t first_block)
@@ -31,7 +31,7 @@ class PhiloxSource {
   int used_ = 4;
 };
 
-// The streams of the synthetic sets and of the shares that are put aside. They only have to differ.
+// The streams of the synthetic sets and of the random shares of rows. They only have to differ.
 enum : uint64_t {
   kDigitsTrainStream = 0x6469676974730000,
   kDigitsTestStream = 0x6469676974730001,

@@ -17,7 +17,7 @@
 
 namespace gpunn::data {
 
-// A file that a data set is downloaded as. Where mirrors pack it differently, its digest is of the unpacked content.
+// A file of a published data set. If mirrors pack it differently, its digest is of the unpacked content.
 struct RemoteFile {
   enum class Digest { of_content, of_file };
 
@@ -27,7 +27,7 @@ struct RemoteFile {
   Digest digest = Digest::of_content;
 };
 
-// Where a data set comes from.
+// The origin of a data set.
 enum class Origin {
   published,  // files that are looked for, and downloaded
   synthetic,  // made by the program
@@ -35,15 +35,15 @@ enum class Origin {
   memory,     // arrays of a program that calls gpunn
 };
 
-// Of a set as it is published or made: its samples, and how many classes or labels they have.
+// Sizes of a set as it is published or made: samples of each part, and classes or labels.
 struct DatasetSizes {
   TensorType train, test;
   int64_t classes = 0;
   TargetKind targets = TargetKind::one_class;
 };
 
-// All that the program knows about a data set. A new one is a file that fills in this row, and a line in registry(); if
-// it has settings of its own, a struct of them in gpunn/data_config.hpp as well.
+// Everything that the program knows about a data set. A new one is a file that fills this row, and a line in
+// registry(). If it has its own settings, it also needs a struct in gpunn/data_config.hpp.
 struct DatasetRow {
   std::string name;
   std::string description;
@@ -57,8 +57,7 @@ struct DatasetRow {
   std::optional<TargetKind> learnt;
   std::string stand_in;  // a synthetic set of samples of the same shape; empty: there is none
 
-  // The keys that an experiment has for this set alone, and what finds mistakes in what was given for them. nullptr:
-  // there are none.
+  // The keys that an experiment has for this set only, and the check of their values. nullptr: none.
   config::KindOf<DataConfig> (*keys)() = nullptr;
   void (*check)(const DataConfig& config, const config::GivenKeys& given, config::Diagnostics& found) = nullptr;
 
@@ -76,14 +75,14 @@ config::KindOf<DataConfig> keys_of_set(Keys... keys) {
   return config::make_kind<Set, DataConfig>({}, std::move(keys)...);
 }
 
-// The settings that `config` has for a set of this kind, its defaults where it has another's.
+// The settings in `config` for a set of this kind; the defaults if it has those of another kind.
 template <class Set>
 Set settings_for(const DataConfig& config) {
   const Set* set = std::get_if<Set>(&config.kind);
   return set == nullptr ? Set() : *set;
 }
 
-// Throws Error(usage) with the nearest names where there is none.
+// Throws Error(usage), with the nearest names, if there is none.
 const DatasetRow& find_dataset(std::string_view name);
 
 }  // namespace gpunn::data

@@ -6,7 +6,7 @@
 
 namespace gpunn::data {
 
-// Memory for the split's samples, whose type is known. Throws Error(missing) where there is too little.
+// Allocates memory for the split's samples, whose type is known. Throws Error(missing) if there is too little.
 inline void make_room(Split& split) {
   const uint64_t bytes = split.samples.bytes();
   require_host_memory(bytes, "a part of the data set of " + std::to_string(split.rows()) + " samples, each " +

@@ -13,9 +13,9 @@ Split copy_rows(const Split& split, std::span<const int64_t> rows);
 // Leaves the given rows alone, which rise; in place, so that a large split needs no second copy.
 void keep_rows(Split& split, std::span<const int64_t> rows);
 
-// The same as copy_rows() with the samples' values, where the split has a source that makes them.
+// Like copy_rows(), with the samples' values if the split has a source that makes them.
 Split with_values(const Split& split, std::span<const int64_t> rows);
-// So many rows, or all, at equal distances.
+// This many rows, or all, at equal distances.
 Split evenly_spread(const Split& split, int64_t count);
 
 }  // namespace gpunn::data

@@ -15,7 +15,7 @@
 
 namespace gpunn::data {
 
-// Nothing where the text is no integer of 64 bits.
+// Empty if the text is not an integer of 64 bits.
 std::optional<int64_t> integer_of(std::string_view text);
 // In quotes; a long one is cut.
 std::string shown(const std::string& text);
@@ -23,14 +23,14 @@ std::string shown(const std::string& text);
 // A CSV file whose rows have as many fields as its first line, which may name them.
 class Table {
  public:
-  // Throws Error where the file has no line, fewer than two columns, or numbers in place of names.
+  // Throws Error if the file has no line, fewer than two columns, or numbers instead of names.
   Table(const std::filesystem::path& file, bool header, Delimiter delimiter);
 
   const std::filesystem::path& file() const { return file_; }
   const std::vector<std::string>& columns() const { return columns_; }  // names, or numbers where there are none
   bool has_names() const { return header_; }
   std::string column(std::size_t index) const;  // for messages: "'length'", or "number 3"
-  // The number of a column by its name or number. `key` is where the user wrote it: "data.label_column".
+  // The number of a column, given its name or number. `key` is its key in the experiment: "data.label_column".
   std::size_t find(const std::string& wanted, const char* key) const;
 
   bool next(std::vector<std::string>& fields);  // false at the end
@@ -55,7 +55,7 @@ class Table {
   LongWork work_;
 };
 
-// Throws Error where the tables of the test and training samples differ in their columns.
+// Throws Error if the columns of the test and training tables differ.
 void require_same_columns(const std::filesystem::path& test, const std::vector<std::string>& of_test,
                           const std::filesystem::path& train, const std::vector<std::string>& of_train);
 

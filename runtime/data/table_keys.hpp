@@ -12,7 +12,7 @@
 
 namespace gpunn::data {
 
-// The keys of a set whose settings are a TargetTable, behind those of its own.
+// The keys of a set whose settings are a TargetTable, after the set's own keys.
 template <class Set, class... Keys>
 config::KindOf<DataConfig> keys_of_table_set(Keys... keys) {
   using namespace config;
@@ -33,7 +33,7 @@ config::KindOf<DataConfig> keys_of_table_set(Keys... keys) {
 // The keys of a table that are not as they begin.
 std::vector<std::string> changed_keys(const TargetTable& table);
 
-// Keys that say where the targets are, of another kind of target than the task's.
+// Reports keys that name targets of another kind than the task's.
 void check_target_table(const DataConfig& config, const TargetTable& table, const config::GivenKeys& given,
                         config::Diagnostics& found);
 

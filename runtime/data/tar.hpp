@@ -16,13 +16,13 @@ struct TarEntry {
   uint64_t bytes = 0;  // at most what the archive can still hold
 };
 
-// Reads the regular files of a tar archive (POSIX.1-1988 ustar, plain or gzip) one after the other, without a copy on
-// the disk. Throws Error where the archive is damaged or ends early.
+// Reads the regular files of a tar archive (POSIX.1-1988 ustar, plain or gzip) one after another, without a copy on the
+// disk. Throws Error if the archive is damaged or truncated.
 class TarReader {
  public:
   explicit TarReader(const std::filesystem::path& file) : file_(file), reader_(file) {}
 
-  // The next file, past what was not read of the one before; nothing at the end.
+  // The next file, after the unread rest of the previous one; empty at the end.
   std::optional<TarEntry> next();
   // Fills `out` from the file at hand; fewer bytes only at its end.
   std::size_t read(std::span<std::byte> out);

@@ -13,7 +13,7 @@
 
 namespace gpunn::data {
 
-// Which columns of a table are to be learnt, as the user says it.
+// The target columns of a table, as the user names them.
 struct TargetChoice {
   TargetKind kind = TargetKind::one_class;
   std::string label_column;                 // empty: the last
@@ -23,11 +23,11 @@ struct TargetChoice {
   std::vector<std::size_t> others = {};
 };
 
-// What the task of the experiment learns.
+// The kind of target that the experiment's task learns.
 TargetKind target_kind(const DataConfig& config);
 TargetChoice target_choice(const DataConfig& config, const TargetTable& table);
 
-// What a table has for a task to learn, gathered row by row.
+// The targets of a table, gathered row by row.
 class TargetColumns {
  public:
   virtual ~TargetColumns() = default;
@@ -35,9 +35,9 @@ class TargetColumns {
   virtual std::string text() const = 0;  // for messages: "that of the classes, 'species' (data.label_column)"
   // The row that the table is at. Throws Error with its line.
   virtual void add(const Table& table, const std::vector<std::string>& fields) = 0;
-  // Of the rows so far: the classes, labels or target columns, in the order in which models have them.
+  // From the rows so far: the classes, labels or target columns, in the models' order.
   virtual std::vector<std::string> names() const = 0;
-  // Throws Error, with the line, where a row has a class or label that is not among `names`.
+  // Throws Error, with the line, if a row has a class or label that is not in `names`.
   virtual void put_into(Split& split, const std::vector<std::string>& names) const = 0;
 };
 

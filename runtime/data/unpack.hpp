@@ -13,18 +13,18 @@
 
 namespace gpunn::data {
 
-// Reads a file as it is or, where it begins with gzip's magic bytes, unpacked. Memory use is fixed: how much is
-// unpacked is the caller's decision, read by read.
+// Reads a file unchanged or, if it begins with gzip's magic bytes, unpacked. Memory use is fixed: the caller decides
+// with each read how much is unpacked.
 class UnpackingReader {
  public:
   enum class Mode { unpacked, as_it_is };
-  // Throws Error(missing) where the file can't be opened or read.
+  // Throws Error(missing) if the file can't be opened or read.
   explicit UnpackingReader(const std::filesystem::path& file, Mode mode = Mode::unpacked);
   ~UnpackingReader();
   UnpackingReader(const UnpackingReader&) = delete;
   UnpackingReader& operator=(const UnpackingReader&) = delete;
 
-  // Fills `out`; fewer bytes only at the end. Throws Error where the packed stream is corrupt or ends early.
+  // Fills `out`; fewer bytes only at the end. Throws Error if the packed stream is corrupt or truncated.
   std::size_t read(std::span<std::byte> out);
 
   bool packed() const { return inflater_ != nullptr; }

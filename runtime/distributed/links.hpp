@@ -1,4 +1,4 @@
-// What ranks send one another while they train.
+// The connections over which ranks exchange messages while they train.
 #pragma once
 
 #include <cstddef>

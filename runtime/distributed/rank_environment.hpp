@@ -8,7 +8,7 @@
 
 namespace gpunn::distributed {
 
-// The value of an environment variable; empty where it is not set.
+// The value of an environment variable; empty if it is not set.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
 // find_rank() of that environment.

@@ -1,4 +1,4 @@
-// How the ranks of a training find one another: all of them call at rank 0, which tells each where the others are.
+// How the ranks of a training find one another: all of them connect to rank 0, which sends each the others' addresses.
 #pragma once
 
 #include <gpunn/ranks.hpp>
@@ -11,7 +11,7 @@
 
 namespace gpunn::distributed {
 
-// Who a rank is, for messages: "rank 2 of 4 (node03, process 8112)".
+// A rank's description for messages: "rank 2 of 4 (node03, process 8112)".
 struct RankInfo {
   std::string machine;
   int process = 0;
@@ -25,8 +25,8 @@ struct Meeting {
   std::vector<Socket> watches;  // between rank 0 and every other
 };
 
-// Throws Error(usage) where the port is in use, where another process says that it is this rank, or where the versions,
-// worlds or jobs differ, and Error where a rank does not come within `patience`.
+// Throws Error(usage) if the port is in use, if another process has the same rank, or if versions, worlds or jobs
+// differ; Error if a rank does not connect within `patience`.
 Meeting meet(const RankPlace& place, std::chrono::seconds patience);
 
 }  // namespace gpunn::distributed

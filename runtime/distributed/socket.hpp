@@ -19,10 +19,10 @@ struct Address {
   std::string text() const { return host + ":" + std::to_string(port); }
 };
 
-// Throws Error(usage) where it is no HOST:PORT. "[::1]:4000" is one.
+// Throws Error(usage) for anything but HOST:PORT. "[::1]:4000" is valid.
 Address parse_address(const std::string& text);
 
-// A connection that never blocks: calls of the system return at once, with EAGAIN where they would have to wait.
+// A connection that never blocks: system calls return at once, with EAGAIN if they would have to wait.
 class Socket {
  public:
   Socket() = default;
@@ -31,7 +31,8 @@ class Socket {
   explicit operator bool() const { return static_cast<bool>(descriptor_); }
   void close() { descriptor_.close(); }
 
-  // All of it before the deadline; else false, with errno (ETIMEDOUT; ECONNRESET also where the other end closed).
+  // Sends or receives everything before the deadline; else false, with errno (ETIMEDOUT; ECONNRESET also if the other
+  // end closed).
   bool send_all(std::span<const std::byte> bytes, Clock::time_point deadline) const;
   bool receive_all(std::span<std::byte> bytes, Clock::time_point deadline) const;
 
@@ -41,10 +42,10 @@ class Socket {
 
 class Listener {
  public:
-  // Port 0: any that is free. Throws Error with what to do where the port is in use or the host is another machine's.
+  // Port 0: any free one. Throws Error, with the remedy, if the port is in use or the host is another machine.
   static Listener open(const Address& address);
   int port() const { return port_; }
-  // Empty where no call came before the deadline.
+  // Empty if no connection came before the deadline.
   std::optional<Socket> accept(Clock::time_point deadline) const;
 
  private:
@@ -52,10 +53,10 @@ class Listener {
   int port_ = 0;
 };
 
-// Tries until the deadline, while no process listens there yet. Throws Error where the host is not known.
+// Tries until the deadline, while no process listens there yet. Throws Error if the host is unknown.
 std::optional<Socket> connect_to(const Address& address, Clock::time_point deadline);
 
-// Of this end and of the other, as numbers.
+// The addresses of this end and of the other, as numbers.
 std::string peer_host(const Socket& socket);
 
 }  // namespace gpunn::distributed

@@ -18,7 +18,7 @@
 
 namespace gpunn::distributed {
 
-// What all ranks must have in common: "the experiment", and its digest.
+// A setting that must be equal on all ranks: "the experiment", and its digest.
 struct Fact {
   std::string name, digest;
 };
@@ -26,16 +26,16 @@ struct Fact {
 // A digest of a text, for a Fact: 16 hexadecimal digits.
 std::string digest_of(std::string_view text);
 
-// Consecutive ones of so many things, of which each rank has a part, as equal as can be.
+// This rank's share of a number of things: consecutive ones, in shares as equal as possible.
 struct Share {
   int64_t begin = 0, end = 0;
   int64_t count() const { return end - begin; }
 };
 inline Share share_of(int64_t all, int rank, int world) { return {all * rank / world, all * (rank + 1) / world}; }
 
-// The ranks that train together, from one of them. All ranks make the same calls in the same order; a call returns when
-// every rank has made it. Throws Error, with the name of the rank and its last words, where one is lost. A call is made
-// by one thread at a time.
+// The ranks that train together, from the view of one. All ranks make the same calls in the same order; a call returns
+// when every rank has made it. If a rank is lost, it throws Error with that rank's name and last message. One thread at
+// a time may call.
 class Team {
  public:
   // Waits for all ranks: 120 s, or GPUNN_RENDEZVOUS_SECONDS. Throws as meet().
@@ -56,7 +56,7 @@ class Team {
   // The same of any sizes.
   std::vector<std::vector<std::byte>> gather(std::span<const std::byte> mine);
   std::vector<std::string> gather(const std::string& mine);
-  // Of `root`, to all.
+  // Sends the data of `root` to all.
   void broadcast(std::span<std::byte> bytes, int root);
   // Sums over the ranks, in the order of the ranks: the same bits on each, and each time.
   void all_reduce(DType dtype, std::span<std::byte> values);
@@ -67,19 +67,19 @@ class Team {
   std::vector<double> sums(std::vector<double> values);
   bool any(bool mine);
 
-  // Throws Error(usage) on every rank where a digest differs from rank 0's, with both.
+  // Throws Error(usage) on every rank, with both digests, if one differs from rank 0's.
   void require_equal(const std::vector<Fact>& facts);
 
   // Called on another thread when a rank is lost, so that what waits for it can be ended.
   void when_lost(std::function<void()> action) { watch_.when_lost(std::move(action)); }
-  // Throws where a rank is lost, after a moment in which rank 0 may say so.
+  // Throws if a rank is lost, after a moment in which rank 0 may report it.
   void throw_if_lost() const { links_.throw_if_lost(); }
   // Tells the others that this rank ends because of an error.
   void fail(const std::string& words) noexcept { watch_.fail(words); }
   // The training thread is at a place where all ranks are at the same count of such places.
   void arrive() noexcept { watch_.arrive(); }
-  // While it takes steps, a rank that stays behind the others for too long is lost: 12 s, or 4 times the longest that
-  // steps took so far. Not so while one writes a checkpoint, or evaluates.
+  // While ranks take steps, a rank that stays behind the others for too long counts as lost: 12 s, or 4 times the
+  // longest steps so far. This does not hold while one writes a checkpoint or evaluates.
   void set_stepping(bool stepping) noexcept { watch_.set_stepping(stepping); }
   // Waits for all ranks: they are done.
   void leave();

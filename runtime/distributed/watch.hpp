@@ -26,8 +26,8 @@ struct Progress {
   bool stepping = false;  // it takes steps, and is not where one rank may take longer than the others
 };
 
-// A thread that says every second that this process lives, and how far it is, and hears the same of the others: rank 0
-// of all, they of rank 0, which passes on what it learns.
+// A thread that sends a sign of life and its progress every second. Rank 0 receives those of all ranks and passes on
+// what it learns; the others receive rank 0's.
 class Watch {
  public:
   Watch(int own, std::vector<RankInfo> ranks, std::vector<Socket> sockets);
@@ -39,9 +39,9 @@ class Watch {
   std::optional<Loss> loss() const;
   // The same, after waiting a little for rank 0 to say whose fault it is.
   std::optional<Loss> wait_for_loss(std::chrono::milliseconds patience) const;
-  // Called on the watch's thread when a rank is lost, or at once where one is.
+  // Called on the watch's thread when a rank is lost, or at once if one is lost already.
   void when_lost(std::function<void()> action);
-  // The training thread is where it meets the other ranks.
+  // The training thread is at a point where it meets the other ranks.
   void arrive() noexcept { ++meetings_; }
   void set_stepping(bool stepping) noexcept { stepping_ = stepping; }
   // Tells all ranks that this one ends, and why.

@@ -37,8 +37,8 @@ struct BackendOptions {
   bool host_copies = false;  // an overlay may have memory of its own, with copies through the host
   int streams = 4;           // on which ops of a captured program may run at the same time; 1: one after another
   bool subgraphs = true;     // a plugin may fuse consecutive ops (subgraph.hpp)
-  // Of plugins that name each other as alternatives (GPUNN_EXTENSION_ALTERNATIVES) the one that is known to be faster
-  // at an op runs it. False: the chain is the plugin and its bases, and the highest runs it.
+  // With plugins that name each other as alternatives (GPUNN_EXTENSION_ALTERNATIVES), the one that is known to be
+  // faster runs an op. False: the chain is the plugin and its bases, and the highest runs it.
   bool alternatives = false;
   // Kernels wanted by their names, as "gemm:3": each op takes the first of them that a plugin of the chain has for it.
   std::vector<std::string> kernels = {};
@@ -60,7 +60,7 @@ class RankSums;
 struct Subgraph;
 struct Subgraphs;
 
-// The device has no memory for what was asked of it.
+// The device has too little memory for a request.
 class GPUNN_API OutOfMemory : public Error {
  public:
   explicit OutOfMemory(const std::string& message) : Error(message, ExitCode::missing) {}
@@ -135,7 +135,7 @@ class Kernel {
 // A plugin with its bases, opened on one device, with one stream that all of them share.
 class Backend {
  public:
-  // Throws Error where the plugin or a base can't serve, or their memory domains differ and host copies are not
+  // Throws Error if the plugin or a base can't serve, or if their memory domains differ and host copies are not
   // allowed.
   Backend(const plugins::PluginRegistry& registry, const std::string& name, const BackendOptions& options = {});
   ~Backend();
@@ -155,7 +155,7 @@ class Backend {
   // The alignment in bytes that kernels of this chain level need of tensors; 1: that of an element.
   uint64_t tensor_alignment(int level) const;
   const BackendOptions& options() const;
-  // What the user should know about the chain: that it copies through the host. Empty: nothing.
+  // Messages for the user about the chain: that it copies through the host. Empty: none.
   std::string notice() const;
 
   Placement place(const graph::OpSignature& signature) const;
@@ -163,11 +163,11 @@ class Backend {
   std::vector<Placement> alternatives(const graph::OpSignature& signature) const;
   // The place in the chain that counts when plugins are compared, by level.
   int rank(int level) const;
-  // Which of several alternatives is faster at which op. nullptr: there are no alternatives, or kernels must be
-  // deterministic, so that no clock may choose them.
+  // The faster alternative for each op. nullptr: there are no alternatives, or kernels must be deterministic, so that
+  // no timing may choose them.
   KernelTimes* kernel_times() const;
-  // By the plugin of chain level `level`, and with the kernel of that name where there is one. Bit i of
-  // `constant_inputs` says that input i has one address and the same bytes at each enqueue.
+  // Chooses the plugin of chain level `level`, and the kernel of that name if there is one. Bit i of `constant_inputs`
+  // says that input i has the same address and bytes at each enqueue.
   Kernel create(const graph::OpSignature& signature, int level, const std::string& kernel = {},
                 uint64_t constant_inputs = 0);
   // Throws Error where the kernel wants more scratch memory than it was placed with, in another process say.
@@ -179,9 +179,9 @@ class Backend {
   std::string kernel_name(const graph::OpSignature& signature, const Placement& placement) const;
   // Ops between ranks run with these ranks from here on; without a team, as with a single one.
   void join(std::shared_ptr<distributed::Team> team);
-  // Ops between so many ranks are planned from here on, and can't be run.
+  // From here on, ops between this many ranks are planned, and cannot run.
   void plan_ranks(int world);
-  // In place of BackendOptions.kernels. Throws Error where a name is wanted and no plugin of the chain knows of names.
+  // Replaces BackendOptions.kernels. Throws Error if a name is wanted and no plugin of the chain has named kernels.
   void want_kernels(std::vector<std::string> names);
   // If kernels are wanted by name: the names that the ops placed so far have, and those that were taken.
   struct KernelNames {
@@ -189,7 +189,7 @@ class Backend {
   };
   const KernelNames& kernel_names() const;
 
-  // The plugins that fuse subgraphs, highest first. A plugin that computes in memory of its own is not among them.
+  // The plugins that fuse subgraphs, highest first, without those that compute in memory of their own.
   std::vector<std::string> fusing_plugins() const;
   // Offers them the ops of a step program. `placements` are those of its nodes, all of them served. Nodes and
   // placements change their order, so that the ops of a subgraph stand together.
@@ -197,11 +197,11 @@ class Backend {
   // `description` describes the graph.
   FusedSubgraph create(const graph::Graph& graph, const Subgraph& subgraph, const ProgramDescription& description);
 
-  // Memory of exactly this size, for what is planned and stays. Throws OutOfMemory.
+  // Memory of exactly this size, for planned buffers that stay. Throws OutOfMemory.
   Buffer allocate(uint64_t bytes, int32_t kind = GPUNN_MEMORY_DEVICE);
-  // Device memory from a pool (memory_pool.hpp), for what no plan knows and is soon given back. It is used on the
-  // backend's stream alone. With GPUNN_POOL=0 in the environment it is as allocate() gives it, so that a memory checker
-  // sees each buffer's ends.
+  // Device memory from a pool (memory_pool.hpp), for short-lived buffers outside every plan. It is used on the
+  // backend's stream only. With GPUNN_POOL=0 in the environment it comes from allocate(), so that a memory checker sees
+  // each buffer's ends.
   Buffer allocate_temporary(uint64_t bytes);
   uint64_t allocated_bytes() const;  // device memory now held by buffers
   int64_t allocations() const;       // ever made of a plugin
@@ -213,10 +213,10 @@ class Backend {
   // Blocking copies; any size, from and to ordinary host memory.
   void upload(void* device, const void* host, uint64_t bytes);
   void download(void* host, const void* device, uint64_t bytes);
-  // The same, put on the stream without waiting: `pinned`, of GPUNN_MEMORY_PINNED, must be left alone until it is done.
+  // The same, enqueued without waiting: `pinned`, of GPUNN_MEMORY_PINNED, must not change until the copy is done.
   void enqueue_upload(void* device, const void* pinned, uint64_t bytes);
   void enqueue_download(void* pinned, const void* device, uint64_t bytes);
-  // On the stream, within the device.
+  // Copies within the device, on the stream.
   void fill(void* device, uint8_t value, uint64_t bytes);
   void copy(void* to, const void* from, uint64_t bytes);
   void synchronize();
@@ -230,7 +230,7 @@ class Backend {
   class Timer;
   std::unique_ptr<Timer> make_timer();
 
-  // Records what is enqueued until end_capture() and hands back something to launch; only if can_capture().
+  // Records the work enqueued until end_capture(), which returns a graph to launch; only if can_capture().
   void begin_capture();
   class Captured;
   std::unique_ptr<Captured> end_capture();
@@ -246,8 +246,8 @@ class Backend {
   std::unique_ptr<Impl> impl_;
 };
 
-// Throws Error with the names known where one of `wanted` is taken by no op that one of the backends has placed so far;
-// with `where_named`, only if there are names.
+// Throws Error, with the known names, if no op placed so far takes one of the `wanted` kernels; with `where_named`,
+// only if there are names.
 void require_wanted_kernels(std::span<const Backend* const> backends, const std::vector<std::string>& wanted,
                             bool where_named = false);
 
@@ -265,7 +265,7 @@ class Backend::Captured {
   virtual void launch() = 0;
 };
 
-// What `enqueue` puts on the stream, as a graph. Whatever goes wrong, the stream is out of capture mode afterwards.
+// Captures the work that `enqueue` puts on the stream as a graph. The stream leaves capture mode in any case.
 std::unique_ptr<Backend::Captured> capture(Backend& backend, const std::function<void()>& enqueue);
 
 }  // namespace gpunn::execution

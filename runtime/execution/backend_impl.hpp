@@ -37,7 +37,7 @@ struct Backend::Impl final : MemoryPool::Source {
   uint64_t allocated_bytes = 0;
   int64_t allocations = 0;
   int64_t synchronizations = 0;
-  // While kernels are wanted by name: the names of the ops that place() was asked about, and those taken.
+  // While kernels are wanted by name: the kernel names of the ops that place() saw, and the ones that were taken.
   KernelNames kernel_names;
   std::shared_ptr<distributed::Team> team;         // nullptr: there is one rank
   int planned_ranks = 1;                           // of a step that is planned and not run
@@ -59,7 +59,7 @@ struct Backend::Impl final : MemoryPool::Source {
   bool between_ranks(const graph::OpSignature& signature) const;
   Placement fastest(const graph::OpSignature& signature, Placement highest);
 
-  // nullptr, with `result` telling why, where the plugin gives none.
+  // nullptr, with the reason in `result`, if the plugin has none.
   void* plugin_memory(int32_t kind, uint64_t bytes, plugins::CallResult& result);
   [[noreturn]] void no_memory(int32_t kind, uint64_t bytes, const plugins::CallResult& result);
   uint64_t ask_free_bytes() const;
@@ -68,8 +68,8 @@ struct Backend::Impl final : MemoryPool::Source {
   void release(void* data) noexcept override;
   void wait() noexcept override;
 
-  // A new stream of the bottom plugin, and what the others wrap it as, by level. Those with memory of their own have
-  // streams of their own.
+  // A new stream of the bottom plugin, and its wrappers in the other plugins, by level. Plugins with their own memory
+  // have their own streams.
   std::vector<gpunn_stream*> make_streams() const;
   // The same of a stream that the caller has: every plugin wraps it.
   std::vector<gpunn_stream*> wrap_stream(void* native) const;

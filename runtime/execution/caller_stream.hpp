@@ -26,7 +26,7 @@ class CallerStream final : private MemoryPool::Source {
   MemoryPool& pool() { return pool_; }
   const PoolStatistics& pool_statistics() const { return pool_.statistics(); }
 
-  // On the stream, within the device.
+  // Copies within the device, on the stream.
   void copy(void* to, const void* from, uint64_t bytes) const;
   void synchronize();
 

@@ -22,7 +22,7 @@ struct Ceilings {
   bool bound_by_flops(double flops, double bytes) const;
 };
 
-// Takes about a second, and memory of its own for as long.
+// Takes about a second, and allocates memory for that time.
 Ceilings measure_ceilings(Backend& backend);
 
 }  // namespace gpunn::execution

@@ -12,10 +12,10 @@
 
 namespace gpunn::execution {
 
-// What a plugin brings to move data between ranks (GPUNN_EXTENSION_COLLECTIVE).
+// A plugin's functions that move data between ranks (GPUNN_EXTENSION_COLLECTIVE).
 class RankCommunicator {
  public:
-  // nullptr where the plugin has no such extension, or can't serve these ranks, on any of them. All ranks call it.
+  // nullptr if the plugin of any rank lacks the extension or can't serve these ranks. All ranks call it.
   static std::shared_ptr<RankCommunicator> create(const Level& level, const std::shared_ptr<distributed::Team>& team);
   RankCommunicator(const RankCommunicator&) = delete;
   RankCommunicator& operator=(const RankCommunicator&) = delete;

@@ -9,8 +9,8 @@
 
 namespace gpunn::execution {
 
-// A second stream of a backend's device, for copies that run beside the work on the backend's own stream. Nothing
-// orders the two but events. Must not outlive the backend, and is used by the thread that uses the backend.
+// A second stream of a backend's device, for copies beside the work on the backend's own stream. Only events order the
+// two. Must not outlive the backend; the thread that uses the backend uses it.
 class CopyStream {
  public:
   explicit CopyStream(Backend& backend);
@@ -21,7 +21,7 @@ class CopyStream {
   // Puts a copy on the stream and returns at once. `pinned`, of GPUNN_MEMORY_PINNED, has to stay as it is until the
   // copy is done.
   void upload(void* device, const void* pinned, uint64_t bytes);
-  // Marks what is on this stream now; in place of what the event marked before.
+  // Records the event behind the work on this stream; an earlier record is dropped.
   void record(Event& event);
   // Later work on this stream waits for the event.
   void wait_for(const Event& event);

@@ -6,12 +6,12 @@
 
 namespace gpunn::execution {
 
-// Work that keeps a device busy while the host puts something behind it: a matrix product, small enough to leave caches
-// alone, or a copy where the backend has none.
+// Work that keeps a device busy while the host enqueues more: a matrix product, small enough to leave caches alone, or
+// a copy if the backend has no product.
 class DeviceHold {
  public:
   explicit DeviceHold(Backend& backend);
-  // For about so long, and at least a fifth of a millisecond.
+  // Takes about this long, and at least a fifth of a millisecond.
   void enqueue(double seconds);
 
  private:

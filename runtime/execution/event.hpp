@@ -6,19 +6,19 @@
 
 namespace gpunn::execution {
 
-// A mark on a stream of a backend: Backend::make_event(). Must not outlive the backend; destroyed only when what it
-// marks is done.
+// An event on a stream of a backend: Backend::make_event(). Must not outlive the backend; destroy it only after it is
+// reached.
 class Event {
  public:
   Event(Event&& other) noexcept;
   Event& operator=(Event&& other) noexcept;
   ~Event();
 
-  // Behind what is on the backend's stream now. A second record takes the place of the first.
+  // Records the event behind the work on the backend's stream. A second record replaces the first.
   void record();
   void synchronize();  // until it is reached
   bool recorded() const { return recorded_; }
-  // On the device, between two recorded events; both must be reached.
+  // Time on the device between two recorded events; both must be reached.
   double milliseconds_since(const Event& start) const;
 
  private:

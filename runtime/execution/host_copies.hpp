@@ -23,7 +23,7 @@ struct OpSizes {
 // of the overlay, and outputs back. An op that runs so has ended when run() returns, so it can't be captured.
 class HostCopies {
  public:
-  // `synchronizations` and `allocations` count what is done here.
+  // `synchronizations` and `allocations` count the work of this class.
   HostCopies(const Level& overlay, const Level& base, int64_t& synchronizations, int64_t& allocations);
   ~HostCopies();
   HostCopies(const HostCopies&) = delete;
@@ -69,7 +69,7 @@ class HostCopies {
   bool base_on_host_, overlay_on_host_;
   Memory memory_;   // of the overlay
   Memory staging_;  // on the host, where neither of the two is
-  // Of the op that runs. Kept between ops, so that a step allocates nothing.
+  // Buffers of the current op, kept between ops so that a step allocates nothing.
   std::vector<uint64_t> offsets_;  // of inputs, then outputs
   std::vector<gpunn_tensor> tensors_;
   std::vector<const gpunn_tensor*> pointers_;

@@ -47,8 +47,8 @@ class KernelTimes {
   std::map<std::string, graph::OpSignature> asked_;
 };
 
-// Times the kernels of ops that Backend::place() was asked about and that several plugins serve as alternatives.
-// Returns whether there was one.
+// Times the kernels of ops that Backend::place() saw and that several plugins serve as alternatives. Returns whether
+// there was one.
 bool measure_alternatives(Backend& backend);
 
 }  // namespace gpunn::execution

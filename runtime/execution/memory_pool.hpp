@@ -24,7 +24,7 @@ struct PoolStatistics {
 // must wait for that before giving it back. The pool itself waits only before it hands blocks back to the source.
 class MemoryPool {
  public:
-  // Where blocks come from.
+  // The source of blocks.
   class Source {
    public:
     virtual ~Source() = default;
@@ -38,7 +38,7 @@ class MemoryPool {
   MemoryPool& operator=(const MemoryPool&) = delete;
   ~MemoryPool();  // every block has been given back
 
-  // At least so many bytes; nullptr where there is no memory even after a trim().
+  // At least this many bytes; nullptr if there is no memory even after a trim().
   void* take(uint64_t bytes);
   void give(void* data) noexcept;
   // Hands all unused blocks back to the source.

@@ -36,15 +36,15 @@ class Profiler {
 
   // Measures the device's ceilings and opens its rows. The backend must outlive the next detach().
   void attach(Backend& backend);
-  // Waits for what was enqueued, reads it and lets go of the backend. Nothing where that is done.
+  // Waits for the enqueued work, reads its events and releases the backend. Does nothing the second time.
   void detach();
 
   // Runs one training step, measured or not. Both executables are made of `program`: `executable` as a training runs
   // it, `op_by_op` without fused subgraphs. They are the same if there are no subgraphs.
   void step(Executable& executable, Executable& op_by_op, const CompiledProgram& program);
 
-  // Rows for other streams of the device. While recording() their owner may give spans between two events of its own,
-  // both of them reached. `bytes` are those that were moved; 0: not said.
+  // Rows for other streams of the device. While recording(), their owner may add spans between two of its own events,
+  // both reached. `bytes` were moved; 0: unknown.
   int add_stream(const std::string& name);
   bool recording() const { return recording_; }
   // No step will be measured any more.
@@ -58,7 +58,7 @@ class Profiler {
 
   // After detach().
   ProfileReport report() const;
-  // Writes the trace in place of what is in the file.
+  // Writes the trace to the file and replaces its content.
   void write(const std::filesystem::path& file) const;
 
  private:

@@ -18,7 +18,7 @@ namespace gpunn::execution {
 // Whether all ranks run it together: ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER.
 bool is_collective(int32_t op);
 
-// Such an op of one shape: by the plugin where it serves one part a rank, else through the memory of the host.
+// A collective op of one shape: run by the plugin if it serves one part for each rank, else through the host's memory.
 class RankCollective {
  public:
   // Without a team it can be planned, and not run.
@@ -26,7 +26,7 @@ class RankCollective {
                  const graph::OpSignature& signature, bool deterministic);
 
   uint32_t flags() const { return flags_; }  // GPUNN_OP_...
-  // Through the host it waits for what is on the stream, unless the plugin's memory is the host's, and for all ranks.
+  // Through the host, it waits for the stream, unless the plugin's memory is the host's, and for all ranks.
   void run(const Level& level, gpunn_stream* stream, const gpunn_op_args& args);
 
  private:

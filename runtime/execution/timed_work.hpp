@@ -8,7 +8,7 @@
 
 namespace gpunn::execution {
 
-// Device seconds between the two events around the work, which is put on the stream: the least of `repeats`.
+// Device seconds between the two events around the enqueued work: the least of `repeats`.
 double best_seconds(Event& start, Event& stop, int repeats, const std::function<void()>& work);
 
 // The piece, again and again: a copy from the host, doubled on the device.

@@ -21,8 +21,8 @@ class Variables {
 
   // Zeroed. A second call with the same name must ask for the same type.
   void* create(const std::string& name, const TensorType& type, graph::Storage storage);
-  // The same for what is there for a while, whose size no plan knows beforehand: its memory is the backend's pool's,
-  // and drop() gives it back. Nothing that was enqueued on another stream than the backend's may use it any more.
+  // The same for a short-lived variable of unplanned size: its memory is from the backend's pool, and drop() returns
+  // it. No work on other streams than the backend's may still use it then.
   void* create_temporary(const std::string& name, const TensorType& type, graph::Storage storage);
   void drop(const std::string& name);
   // The other's memory under the same name, read by both: the backends must be of one memory domain, and the other

@@ -33,8 +33,8 @@ struct SharedConstants {
   std::map<std::string, const execution::Variables*> owners;  // by name
 };
 
-// What one call at a time computes with: an opened backend with a stream, the activations, and an executable for each
-// number of rows that there was. Used by one thread at a time.
+// The resources of one call at a time: an opened backend with a stream, the activations, and an executable for each
+// number of rows so far. One thread at a time uses it.
 class Context {
  public:
   // `first`, where given, has the weights, which this one uses too. No context runs any more when one of them goes.
@@ -48,17 +48,16 @@ class Context {
   const execution::Variables& variables() const { return variables_; }
   uint64_t row_bytes(std::size_t output) const { return row_bytes_[output]; }
 
-  // Takes no memory of the device where an earlier call had as many rows.
+  // Allocates no device memory if an earlier call had the same number of rows.
   void run(int64_t rows, const void* input, std::span<const OutputTarget> outputs);
-  // Has the kernels for so many rows ready.
+  // Prepares the kernels for this many rows.
   void prepare(int64_t rows) { executable(rows); }
   // Seconds of the program alone, without copies: the median of groups of runs, each launched back to back and waited
   // for once, in about `seconds` together. Of the input of the last call.
   double time_program(int64_t rows, double seconds);
   // The times of its ops. Where `options` name no file, no trace is written.
   ProfileReport profile(int64_t rows, const ProfileOptions& options);
-  // On the device: activations, and what belongs to this context alone of weights, constants and variables. Any thread
-  // may ask.
+  // Bytes on the device: activations, and this context's own weights, constants and variables. Any thread may ask.
   uint64_t memory_bytes() const { return memory_bytes_; }
 
  private:

@@ -11,7 +11,7 @@
 
 namespace gpunn::inference {
 
-// What a pass did to a program.
+// The changes of a pass to a program.
 struct PassResult {
   EnginePassId pass;
   bool on = true;

@@ -11,7 +11,7 @@ namespace gpunn::inference {
 enum class EnginePassId { fold_batch_norm, eight_bits, remove_dead_ops, fuse, layout, fold_constants, in_place };
 inline constexpr std::size_t kEnginePasses = 7;
 
-// Which passes run.
+// The passes that run.
 class EnginePasses {
  public:
   bool on(EnginePassId pass) const { return !off_[static_cast<std::size_t>(pass)]; }

@@ -18,9 +18,9 @@
 
 namespace gpunn::inference {
 
-// Makes class activation maps of a model's images, one at a time: a forward pass with every batch norm an op of its
-// own, in f32, and the gradient of a logit with respect to a layer behind it. A device is opened at the first map. Used
-// by one thread at a time.
+// Makes class activation maps of a model's images, one at a time: a forward pass in f32 with every batch norm as a
+// separate op, and the gradient of a logit with respect to a layer. The first map opens a device. One thread at a time
+// uses it.
 class Explainer {
  public:
   using BackendOpener = std::function<std::unique_ptr<execution::Backend>(const Experiment&)>;

@@ -20,8 +20,8 @@ struct FileSample {
   std::optional<int64_t> label;   // where it is known
 };
 
-// What the files hold, in their order: an image each, the images beneath a folder, the lines of a CSV file, or whatever
-// matches a pattern with '*', '?' and '[...]'. Throws Error: missing where nothing is there, usage where the model
+// The samples in the files, in order: an image in each, the images in a folder, the lines of a CSV file, or the files
+// that match a pattern with '*', '?' and '[...]'. Throws Error: missing if a file does not exist, usage if the model
 // takes other samples.
 std::vector<FileSample> samples_in(const std::vector<std::filesystem::path>& inputs, const ModelInfo& info,
                                    const DataConfig& data);

@@ -8,7 +8,7 @@
 
 namespace gpunn::storage {
 
-// Reading of the attributes of one object. All throw Hdf5Failure where an attribute is absent or of another kind.
+// Readers of one object's attributes. All throw Hdf5Failure if an attribute is missing or of another kind.
 
 std::string text_attribute(hid_t object, const std::string& name);
 int64_t integer_attribute(hid_t object, const std::string& name);

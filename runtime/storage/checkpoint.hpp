@@ -43,12 +43,12 @@ struct Checkpoint {
 };
 
 // Writes a temporary file beside `file`, flushes it to disk, renames it over `file` and flushes the folder. On any
-// failure (a full disk, say) throws Error and leaves `file` as it was. Temporary files that a killed program left
-// beside `file` are removed. Needs memory for the whole file, which is little more than its tensors.
+// failure (a full disk, say) it throws Error and leaves `file` unchanged. Removes temporary files beside `file` that a
+// killed program left. Needs memory for the whole file, which is little more than its tensors.
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
 
-// Throws Error (missing, or failed with what is wrong and where) for a file that is absent, foreign, truncated, of a
-// newer format, or that lies about sizes.
+// Throws Error (missing, or failed with the mistake and its place) for a file that is missing, foreign, truncated, of a
+// newer format, or that has false sizes.
 Checkpoint load_checkpoint(const std::filesystem::path& file);
 
 }  // namespace gpunn::storage

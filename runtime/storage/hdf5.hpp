@@ -11,13 +11,13 @@
 
 namespace gpunn::storage {
 
-// What went wrong inside a checkpoint file; save_checkpoint and load_checkpoint put the file's name in front.
+// A mistake inside a checkpoint file; save_checkpoint and load_checkpoint put the file's name in front.
 class Hdf5Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// HDF5's own words for the error that it met last, the most specific one; empty where it has none.
+// HDF5's message about its last error, the most specific one; empty if it has none.
 std::string hdf5_error_text();
 
 // Throws Hdf5Failure "cannot <doing>: <HDF5's own words>".

@@ -10,7 +10,7 @@ namespace gpunn::storage {
 // interrupted call for an error, and says of a disk that fails that the file is none of its kind.
 class LoadedImage {
  public:
-  // Throws Hdf5Failure where they are no such file, or damaged.
+  // Throws Hdf5Failure if the bytes are not such a file, or are damaged.
   explicit LoadedImage(std::string bytes);
   LoadedImage(const LoadedImage&) = delete;
   LoadedImage& operator=(const LoadedImage&) = delete;

@@ -8,13 +8,13 @@
 
 namespace gpunn::storage {
 
-// What is wrong with a text. The caller, who knows the file, puts its name in front.
+// The mistake in a text. The caller, who knows the file, puts its name in front.
 class ModelInfoFailure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// As docs/checkpoint-format.md has it: one JSON object. Bytes of names that are no UTF-8 become U+FFFD.
+// One JSON object, as docs/checkpoint-format.md describes it. Bytes of names that are not UTF-8 become U+FFFD.
 std::string model_info_text(const ModelInfo& info);
 
 // The text is not believed: throws ModelInfoFailure naming the member that is missing, of another type, or beyond any

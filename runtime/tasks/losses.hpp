@@ -12,17 +12,17 @@ namespace gpunn::tasks {
 graph::ValueId add_loss_to_target(graph::Graph& g, const LossConfig& loss, graph::ValueId output,
                                   graph::ValueId target);
 
-// What the loss is computed of, f32: the model's last output. cross_entropy has a softmax of its own and
-// binary_cross_entropy a sigmoid: of a model that ends in that layer they take what goes into it.
+// The loss's input, f32: the model's last output. cross_entropy contains a softmax and binary_cross_entropy a sigmoid:
+// if a model ends in that layer, they take the layer's input.
 graph::ValueId add_loss_input(graph::Graph& g, const Experiment& experiment, const ModelOutputs& outputs);
-// Whether the model ends in a layer that the loss has of its own.
+// Whether the model ends in a layer that the loss contains.
 bool ends_in_part_of_loss(const Experiment& experiment);
 
-// As experiments call it.
+// Its name in experiments.
 std::string name_of(LossKind kind);
 
-// Throws ConfigError, at the last layer, where the output is not f32[N, outputs]: the message names the loss, the
-// layer and the data. `outputs_are` is what the data has as many of.
+// Throws ConfigError, at the last layer, if the output is not f32[N, outputs]: the message names the loss, the layer
+// and the data. `outputs_are` names the things in the data that the outputs stand for.
 void require_outputs(const graph::Graph& g, const Experiment& experiment, graph::ValueId output, int64_t outputs,
                      std::string_view outputs_are);
 

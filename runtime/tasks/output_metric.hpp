@@ -14,8 +14,8 @@ namespace gpunn::tasks {
 
 inline constexpr double kSaysNothing = std::numeric_limits<double>::quiet_NaN();
 
-// Gathers each output by itself in an Output, which has add(prediction, target) and value(). The metric is the mean of
-// the values that are numbers; NaN where none is.
+// Measures each output separately in an Output, which has add(prediction, target) and value(). The metric is the mean
+// of the values that are not NaN; NaN if there is none.
 template <class Output>
 class MeanOfOutputs : public RowMetric {
  public:

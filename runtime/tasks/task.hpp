@@ -23,13 +23,13 @@ namespace gpunn::tasks {
 
 struct FrozenFeatures;
 
-// What METRICS_ACCUMULATE adds up over the rows of some batches, on the device.
+// The totals that METRICS_ACCUMULATE adds up over the rows of some batches, on the device.
 struct Totals {
   double loss = 0, correct = 0, correct5 = 0, count = 0;
   double mean_loss() const { return count > 0 ? loss / count : 0; }
 };
 
-// Of rows whose targets are images: what the model got, [rows, C, H, W] of which input_shape is one, and the shape of a
+// For rows whose targets are images: the model's inputs, [rows, C, H, W] with input_shape for one, and the shape of a
 // target.
 struct ScoredImages {
   Shape input_shape, target_shape;
@@ -37,8 +37,8 @@ struct ScoredImages {
   int64_t scale = 1;  // how many times larger targets are than what was made of them
 };
 
-// Rows of an evaluation, in host memory: what the model predicts and what is right, [rows, outputs] each, both in the
-// units of the data set.
+// Rows of an evaluation, in host memory: predictions and targets, [rows, outputs] each, both in the units of the data
+// set.
 struct ScoredRows {
   int64_t outputs = 0;  // of a row's predictions; of its targets too, where target_size is 0
   std::span<const float> predictions, targets;
@@ -52,7 +52,7 @@ class RowMetric {
   virtual ~RowMetric() = default;
   virtual void add(const ScoredRows& rows) = 0;
   virtual double value() const = 0;  // NaN where the rows say nothing
-  // Of each output by itself; empty where the metric is of whole rows.
+  // The value for each output; empty for a metric of whole rows.
   virtual std::vector<double> by_output() const { return {}; }
 };
 
@@ -65,7 +65,7 @@ struct TaskMetric {
   std::unique_ptr<RowMetric> (*of_rows)() = nullptr;
 };
 
-// What a task needs to append its ops to a step program.
+// The inputs that a task needs to append its ops to a step program.
 struct TaskContext {
   const Experiment& experiment;
   int64_t outputs = 0;                     // that the data asks for: classes, labels or target columns
@@ -73,8 +73,8 @@ struct TaskContext {
   int32_t world = 1;                       // ranks that have a part of the batch each, at the same time
 };
 
-// What a model is trained for: which targets the data has to bring, what the loss is, which metrics tell how good the
-// model is, and what its output means. A task is a file in this folder and a line in task.cpp; it holds no state.
+// The purpose of a model: its targets in the data, its loss, its metrics, and the meaning of its output. A task is a
+// file in this folder and a line in task.cpp; it holds no state.
 class Task {
  public:
   virtual ~Task() = default;
@@ -85,20 +85,20 @@ class Task {
   virtual std::string_view target() const = 0;              // several of them: "classes"
   virtual std::span<const TaskMetric> metrics() const = 0;  // the most telling first: what `monitor` is by default
   virtual std::span<const LossKind> losses() const = 0;     // the default first
-  // What is told of each output by itself.
+  // The metrics of each output.
   virtual std::span<const TaskMetric> output_metrics() const { return {}; }
   // A row's targets, or predictions, as a reader has them: "cat, dog".
   virtual std::string row_text(std::span<const float> values, const std::vector<std::string>& names) const = 0;
-  // What the two outputs of a trained model are called: what the last layer gives, and what it means.
+  // The names of a trained model's two outputs: the last layer's numbers, and their meaning.
   virtual std::array<const char*, 2> output_names() const { return {"logits", "probabilities"}; }
-  // What a row's predictions mean, in the units of the data: of classes and labels the `top` most probable, equal ones
-  // in their order.
+  // The meaning of a row's predictions, in the units of the data: for classes and labels the `top` most probable; equal
+  // ones keep their order.
   virtual Decoded decode(std::span<const float> predictions, const std::vector<std::string>& names, int64_t top) const;
   // Whether an output is one of what the data names; else rows are of other sizes, and the names are told with them.
   virtual bool names_outputs() const { return true; }
   bool has_labels() const { return target_kind() == TargetKind::one_class; }  // else targets f32[rows, outputs]
 
-  // Throws ConfigError, which names loss, last layer and data, where the model's outputs do not fit them.
+  // Throws ConfigError, with loss, last layer and data, if the model's outputs do not fit them.
   virtual void require_output(const graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const = 0;
   // The loss of each row, f32[N], of outputs that fit, as the training minimises it and as evaluations report it.
   virtual graph::ValueId add_training_loss(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
@@ -119,7 +119,7 @@ const std::vector<const Task*>& all();
 const Task& find(std::string_view name);  // throws Error(usage) where there is none
 std::vector<std::string> names();
 
-// What a monitor may watch: "loss", each metric, and what training keeps with "train_" before it.
+// The possible values of a monitor: "loss", each metric, and with "train_" in front those that the training keeps.
 std::vector<std::string> monitor_names(const Task& task);
 std::vector<std::string> monitor_names();  // of all tasks, each once
 

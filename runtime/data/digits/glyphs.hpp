@@ -25,8 +25,8 @@ struct Glyph {
 // Several glyphs a digit, those of digit d at [d].
 const std::vector<std::vector<Glyph>>& glyphs();
 
-// The letters of an SVG path: "M x y" lifts the pen to a point, "L x y" draws a line, "C x y x y x y" a cubic curve.
-// Throws Error where the path is not one.
+// Parses an SVG path: "M x y" lifts the pen to a point, "L x y" draws a line, "C x y x y x y" a cubic curve. Throws
+// Error for any other path.
 std::vector<Curve> parse_path(std::string_view path);
 
 }  // namespace gpunn::data

@@ -6,7 +6,7 @@
 
 namespace gpunn::data {
 
-// How a JPEG is to be shown, 1 to 8 as EXIF has it; 1 where it does not say.
+// The orientation of a JPEG, 1 to 8 as in EXIF; 1 if it has none.
 int exif_orientation(std::string_view bytes);
 // The picture as that number says that it is to be shown.
 Image turned_by_orientation(const Image& image, int orientation);

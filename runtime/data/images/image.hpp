@@ -30,16 +30,16 @@ inline constexpr std::size_t kMostImageFileBytes = std::size_t{256} << 20;
 inline constexpr int64_t kMostSide = 16384;
 inline constexpr int64_t kMostPixels = int64_t{256} << 20;
 
-// The decoders take a file's bytes and its name for errors. They throw Error where the bytes are damaged, truncated or
-// of a kind not supported, and where the picture is larger than the bounds above or has more than `most_pixels`, before
-// memory for it is taken. decode_image() takes any of these kinds, and turns a picture as the camera noted (EXIF).
+// The decoders take a file's bytes, and its name for errors. They throw Error if the bytes are damaged, truncated or of
+// an unsupported kind. They also throw, before they allocate memory, if the picture is larger than the bounds above or
+// has more than `most_pixels`. decode_image() takes any of these kinds, and turns a picture as the camera noted (EXIF).
 Image decode_image(std::span<const uint8_t> bytes, const std::filesystem::path& file,
                    int64_t most_pixels = kMostPixels);
 Image decode_image_as_stored(std::span<const uint8_t> bytes, const std::filesystem::path& file,
                              int64_t most_pixels = kMostPixels);
 Image read_image_file(const std::filesystem::path& file);
-// A part of the picture that decode_image() gives, scaled to height by width. Of a JPEG no more is decoded than that
-// takes: its part alone, at an eighth, a quarter or a half of its size where that is still as large as the result.
+// A part of the picture of decode_image(), scaled to height by width. Of a JPEG, only that part is decoded, at an
+// eighth, a quarter or a half of its size if that is still as large as the result.
 Image decode_region(std::span<const uint8_t> bytes, const std::filesystem::path& file, const RegionChoice& choose,
                     int64_t height, int64_t width);
 // The same of a JPEG, neither turned nor scaled further. `choose` sees the picture as it is stored. `found` becomes the
@@ -53,14 +53,14 @@ Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& fi
 Image decode_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels);
 Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels);
 
-// The same with a byte a pixel of how opaque it is, where the file has that; else none, and so of other kinds of files.
+// The same with an alpha byte for each pixel, if the file has them; other kinds of files have none.
 Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, std::vector<uint8_t>& opacity);
 Image read_image_file(const std::filesystem::path& file, std::vector<uint8_t>& opacity);
 
 // A PNG file's bytes. 2 and 4 channels are grey and colours with how opaque they are.
 std::string encode_png(const Image& image);
 
-// Throws Error, naming the file, where a picture of this size is beyond the bounds.
+// Throws Error, with the file's name, if a picture of this size is beyond the bounds.
 void require_size(int64_t height, int64_t width, const std::filesystem::path& file, int64_t most_pixels);
 // An Image of this size, zeroed. Throws as require_size().
 Image make_image(int64_t height, int64_t width, int64_t channels, const std::filesystem::path& file,

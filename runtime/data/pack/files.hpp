@@ -1,4 +1,4 @@
-// The user's files and folders, where a packed folder (a file ending in .gpack) is a folder like any other:
+// Access to the user's files and folders. A packed folder (a file ending in .gpack) is a folder like any other:
 // "photos.gpack/train/cat/1.jpg" is a file.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace gpunn::data::files {
 
-// The content of a file: in memory of its own, or where a packed folder has it.
+// The content of a file: in its own memory, or inside a packed folder.
 class Content {
  public:
   explicit Content(std::string text) : text_(std::move(text)) {}
@@ -31,7 +31,7 @@ class Content {
   std::span<const uint8_t> bytes_;
 };
 
-// Throws Error(missing) where it can't be read, and Error where it is larger than `limit` bytes.
+// Throws Error(missing) if it can't be read, and Error if it is larger than `limit` bytes.
 Content read(const std::filesystem::path& file, std::size_t limit);
 std::string read_text(const std::filesystem::path& file, std::size_t limit = std::size_t{64} << 20);
 uint64_t size(const std::filesystem::path& file);
@@ -39,10 +39,9 @@ bool is_file(const std::filesystem::path& path);
 bool is_folder(const std::filesystem::path& path);
 bool path_exists(const std::filesystem::path& path);
 
-// The names of the folders in a folder, sorted. Hidden ones are left out. Throws Error(missing) where it can't be
-// listed.
+// The names of the folders in a folder, sorted, without hidden ones. Throws Error(missing) if it can't be listed.
 std::vector<std::string> folders_in(const std::filesystem::path& folder);
-// `take` is told of each file beneath a folder. Hidden files are passed over; links to folders are not followed.
+// Calls `take` for each file in a folder and its subfolders. Skips hidden files and does not follow links to folders.
 void each_file_beneath(const std::filesystem::path& folder,
                        const std::function<void(const std::filesystem::path& file)>& take);
 

@@ -30,7 +30,7 @@ struct PackedFile {
   uint32_t crc = 0;
 };
 
-// What a packed folder says of itself.
+// The header of a packed folder.
 struct PackIndex {
   std::string folder;  // that it was made of; empty: it stands for itself
   uint64_t folder_files = 0;
@@ -39,7 +39,7 @@ struct PackIndex {
 };
 std::string encode_index(const PackIndex& index);
 std::string encode_trailer(uint64_t index_offset, std::string_view index);
-// Of a file of so many bytes in front of the index. Throws Error with what is wrong.
+// For a file with this many bytes before the index. Throws Error with the mistake.
 PackIndex decode_index(std::string_view bytes, uint64_t contents_end, const std::filesystem::path& file);
 
 // How many files are beneath a folder, and a CRC-32 of their paths, sizes and times of change.
@@ -52,7 +52,7 @@ FolderListing folder_listing(const std::filesystem::path& folder);
 // Mapped into memory for as long as it lives; any thread may read.
 class PackedFolder {
  public:
-  // Throws Error where the file is damaged or cut off, and where the folder that it was made of has changed since.
+  // Throws Error if the file is damaged or truncated, and if the folder that it was made of has changed since.
   explicit PackedFolder(const std::filesystem::path& file);
   ~PackedFolder();
   PackedFolder(const PackedFolder&) = delete;
@@ -61,8 +61,8 @@ class PackedFolder {
   const std::vector<PackedFile>& files() const { return index_.files; }  // sorted by path
   const PackedFile* find(std::string_view path) const;                   // nullptr: it is not there
   bool has_folder(std::string_view path) const;
-  // The content, which stays where it is while this lives. Its sum is checked when it is read first: throws Error where
-  // it is another.
+  // The content, which stays valid while this object lives. The first read checks its CRC-32 and throws Error if that
+  // is wrong.
   std::span<const uint8_t> content(const PackedFile& file) const;
 
  private:

@@ -13,7 +13,7 @@ void change_brightness(Image& image, double factor);
 void change_colour(Image& image, double factor);
 void change_contrast(Image& image, double factor);
 void change_sharpness(Image& image, double factor);
-// Keeps so many bits of each value, 0 to 8.
+// Keeps this many bits of each value, 0 to 8.
 void posterize(Image& image, int bits);
 // Values from the threshold on are inverted.
 void solarize(Image& image, double threshold);

@@ -10,9 +10,9 @@
 
 namespace gpunn::data {
 
-// What is done on the host to the images of a training, before their batch goes to the device: random-resized-crop,
-// then RandAugment or TrivialAugment. All that is random follows from the seed, the epoch and the sample's row, so that
-// the batches are the same on any number of threads and of ranks.
+// The augmentation of training images on the host, before their batch goes to the device: random-resized-crop, then
+// RandAugment or TrivialAugment. All random choices follow from the seed, the epoch and the sample's row, so that
+// batches are the same on any number of threads and ranks.
 class SampleVariation {
  public:
   SampleVariation(const AugmentationConfig& config, uint64_t seed);
@@ -27,7 +27,7 @@ class SampleVariation {
   uint64_t seed_;
 };
 
-// What is drawn for a sample in an epoch. Where the variation cuts, crop() comes before change().
+// The random choices for a sample in an epoch. If the augmentation crops, crop() comes before change().
 class SampleDraw {
  public:
   SampleDraw(const SampleVariation& variation, uint64_t epoch, int64_t row);

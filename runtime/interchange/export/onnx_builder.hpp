@@ -49,7 +49,7 @@ struct OnnxSources {
   std::map<graph::ValueId, std::string> names;  // of tensors whose name is another than the value's
 };
 
-// Appends nodes to a model and knows which tensor has which value of the graph.
+// Appends nodes to a model and knows the tensor of each value of the graph.
 class OnnxBuilder {
  public:
   // `first` and `second` are the same program for `rows` and `rows` + 1 rows.
@@ -62,9 +62,9 @@ class OnnxBuilder {
 
   // The shape of a value for any number of rows.
   BatchShape shape(graph::ValueId id) const;
-  // The value whose memory this is, as a tensor of its own: weights are tensors, the array that they lie in is none.
+  // The value that owns this memory as a tensor: weights are tensors, the array that contains them is not.
   graph::ValueId origin(graph::ValueId id) const;
-  // The tensor of a value, in that value's shape: with a Reshape behind it where a view has another.
+  // The tensor of a value, in that value's shape: after a Reshape if a view has another shape.
   std::string tensor(graph::ValueId id);
   std::vector<std::string> tensors(const std::vector<graph::ValueId>& ids);
   // The tensor as it is, in whatever shape.
@@ -105,10 +105,10 @@ class OnnxBuilder {
   std::string rows_tensor_;
 };
 
-// Appends what the op of a step is in ONNX. Throws Error naming the op and the layer where there is nothing.
+// Appends the ONNX nodes of a step's op. Throws Error, with the op and the layer, if there are none.
 void add_onnx_step(OnnxBuilder& builder, const OnnxStep& step);
 
-// Families of it; false where the op is none of theirs.
+// Families of ops; false if the op is not in the family.
 bool add_elementwise_step(OnnxBuilder& b, const OnnxStep& step);
 bool add_window_step(OnnxBuilder& b, const OnnxStep& step);  // convolution, pooling, up-sampling
 bool add_norm_step(OnnxBuilder& b, const OnnxStep& step);

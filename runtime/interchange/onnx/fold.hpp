@@ -1,4 +1,4 @@
-// What is computed at import: operators of which all inputs are known.
+// Constant folding at import: operators whose inputs are all known.
 #pragma once
 
 #include <map>
@@ -8,7 +8,7 @@
 
 namespace gpunn::interchange {
 
-// False where an input is not known yet. Throws Unsupported where it can't be computed.
+// False if an input is unknown. Throws Unsupported if it can't be computed.
 using Folding = bool (*)(Call&);
 using Foldings = std::map<std::string_view, Folding>;
 

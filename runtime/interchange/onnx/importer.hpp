@@ -1,4 +1,4 @@
-// What the files of op families use to turn nodes into layers.
+// Functions with which the files of op families turn nodes into layers.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ class Unsupported : public std::runtime_error {
 using Sizes = std::vector<Size>;
 std::string to_string(const Sizes& sizes);  // "[N, 3, 224, 224]"
 
-// A value of the graph: known now, or what a layer gives for a batch.
+// A value of the graph: known at import, or a layer's output for a batch.
 struct Value {
   std::shared_ptr<const Constant> constant;  // nullptr: of a layer
   std::string layer;
@@ -61,7 +61,7 @@ class Call {
   // A value of a layer, whose first dimension is the batch. `data` throws Unsupported for others, and for constants.
   const Value& data(std::size_t i) const;
   Shape sample(std::size_t i) const;  // the shape of a row of it
-  // Known now; `what` says in an error what it is.
+  // The known value; `what` describes it in an error.
   const Constant& constant(std::size_t i, const char* what) const;
   const Constant& floats(std::size_t i, const char* what) const;
   std::vector<int64_t> integers(std::size_t i, const char* what) const;

@@ -1,4 +1,4 @@
-// What Slice and Split say, of data and of constants alike.
+// The ranges of Slice and Split, of data and of constants alike.
 #pragma once
 
 #include "interchange/onnx/importer.hpp"

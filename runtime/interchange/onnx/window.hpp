@@ -4,7 +4,7 @@
 
 namespace gpunn::interchange {
 
-// What convolutions and poolings say of their windows. Of rows [C, L] the window is over an image of [C, 1, L].
+// The windows of convolutions and poolings. For rows [C, L], the window is over an image of [C, 1, L].
 struct WindowOf2d {
   Value x;      // the input as images
   Shape image;  // C, H, W

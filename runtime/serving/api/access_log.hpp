@@ -14,7 +14,7 @@ namespace gpunn::serving {
 //   127.0.0.1 - - [25/Nov/2026:05:34:44 +0000] "POST /v2/models/lenet/infer HTTP/1.1" 200 187 0.000713
 class AccessLog {
  public:
-  // "-" is the standard error; empty: nothing is logged. Throws Error(missing) where the file can't be written.
+  // "-" is standard error; empty: no log. Throws Error(missing) if the file can't be written.
   explicit AccessLog(const std::filesystem::path& file);
   AccessLog(const AccessLog&) = delete;
   AccessLog& operator=(const AccessLog&) = delete;

@@ -14,7 +14,7 @@
 
 namespace gpunn::serving {
 
-// What each request is answered with. Threads may share it.
+// Answers each request. Threads may share it.
 class Api {
  public:
   Api(ModelRepository& repository, const ServingOptions& options);
@@ -30,12 +30,12 @@ class Api {
 
  private:
   void route(const ExchangePtr& exchange, const Target& target);
-  // The model that the target names; it need not where there is only one.
+  // The model that the target names; optional if there is only one.
   ServedModelPtr model_of(const Target& target) const;
   bool route_health(const ExchangePtr& exchange, const Target& target);
   bool route_model(const ExchangePtr& exchange, const Target& target);
   bool route_repository(const ExchangePtr& exchange, const Target& target);
-  // Runs an answer on the pool; what it throws is the answer.
+  // Computes an answer on the pool; an exception becomes the answer.
   void on_pool(const ExchangePtr& exchange, std::function<Response()> make);
 
   ModelRepository& repository_;
@@ -55,7 +55,7 @@ Response response_of(const std::exception& failure);
 void infer(const ExchangePtr& exchange, const ServedModelPtr& model, const ServingOptions& options, WorkerPool& pool);
 void classify(const ExchangePtr& exchange, const ServedModelPtr& model, int64_t top, const ServingOptions& options,
               WorkerPool& pool);
-// What the target of a request to explain asks for; empty: the default.
+// The parameters of a request to explain; empty: the default.
 struct ExplainQuery {
   std::string class_text, layer, method;
 };

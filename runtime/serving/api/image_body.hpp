@@ -9,8 +9,8 @@
 
 namespace gpunn::serving {
 
-// The JPEG or PNG that is the body of a request, or the only file of a form, as a sample of the model. Throws
-// ServiceError where there is none, or it is damaged or too large.
+// Decodes the JPEG or PNG that is the body of a request, or the only file of a form, as a sample of the model. Throws
+// ServiceError if there is none, or if it is damaged or too large.
 std::vector<uint8_t> sample_of_body(Pending& work, const ServingOptions& options);
 
 }  // namespace gpunn::serving

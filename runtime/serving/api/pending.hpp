@@ -12,7 +12,7 @@
 
 namespace gpunn::serving {
 
-// A request on its way to a model and back. What its job points into stays with it.
+// A request on its way to a model and back. It owns the data that its job points to.
 struct Pending {
   ExchangePtr exchange;
   ServedModelPtr model;
@@ -20,14 +20,14 @@ struct Pending {
   JobResult result;
 };
 
-// The body without its Content-Encoding. Throws ServiceError where it is damaged or has more than `most` bytes.
+// The body without its Content-Encoding. Throws ServiceError if it is damaged or has more than `most` bytes.
 std::string_view plain_body(Pending& pending, std::size_t most);
 
 // Answers with the error, and counts it.
 void fail(const Pending& pending, const std::exception& failure);
 
-// The job of a request, whose rows, input and outputs are the caller's to fill in. `answer` makes the response of a
-// result, on a thread of the network; where there is none the client gets the reason.
+// The job of a request; the caller fills in rows, input and outputs. `answer` makes the response from a result, on a
+// network thread; without a result, the client gets the reason.
 template <class Work>
 Job job_of(const std::shared_ptr<Work>& work, Response (*answer)(const Work&)) {
   Job job;

@@ -9,9 +9,8 @@
 
 #include "serving/http/server.hpp"
 
-// gRPC is a second face of the same service: each call becomes a request of the HTTP face and its answer becomes the
-// call's. gRPC and protobuf are large, so they are in a library of their own, which is opened when a service wants
-// them.
+// gRPC access to the same service: each call becomes a request of the HTTP interface, and its answer becomes the
+// call's. gRPC and protobuf are large, so they are in a separate library, which is opened when a service needs it.
 namespace gpunn::serving {
 
 struct GrpcOptions {
@@ -32,11 +31,11 @@ class GrpcFace {
   virtual bool drain(std::chrono::milliseconds limit) = 0;
 };
 
-// What the library offers, under this name. nullptr: it can't listen there.
+// The type of the function that the library exports under this name. It returns nullptr if it can't listen there.
 using GrpcOpen = GrpcFace*(const GrpcOptions& options, const HttpCallbacks& callbacks);
 inline constexpr const char* kGrpcOpen = "gpunn_grpc_open";
 
-// Opens the library beside libgpunn. Throws Error(missing) where it was not built, or the port is taken.
+// Opens the library beside libgpunn. Throws Error(missing) if it was not built, or if the port is in use.
 std::unique_ptr<GrpcFace> open_grpc(const GrpcOptions& options, const HttpCallbacks& callbacks);
 
 }  // namespace gpunn::serving

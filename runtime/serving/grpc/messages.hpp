@@ -26,7 +26,7 @@ bool read_infer_answer(std::string_view body, std::size_t header_bytes, ::infere
 
 // Reads JSON whose keys are the message's fields. False: it is none.
 bool read_json(const std::string& json, google::protobuf::Message& message);
-// What {"error": ...} says.
+// The text of {"error": ...}.
 std::string error_text(const std::string& json);
 
 }  // namespace gpunn::serving

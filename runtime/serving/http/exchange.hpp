@@ -13,7 +13,7 @@ namespace gpunn::serving {
 
 using Clock = std::chrono::steady_clock;
 
-// What goes back to a client. Content-Length, Connection and Date are the server's.
+// The response to a client. The server adds Content-Length, Connection and Date.
 struct Response {
   int status = 200;
   std::string content_type = "application/json";

@@ -24,7 +24,7 @@ using Socket = asio::basic_stream_socket<asio::ip::tcp, asio::io_context::execut
 
 class Connection;
 
-// What all connections of a server share.
+// State that all connections of a server share.
 struct ServerState {
   HttpOptions options;
   HttpCallbacks callbacks;

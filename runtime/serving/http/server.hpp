@@ -25,7 +25,7 @@ struct HttpLimits {
   std::chrono::milliseconds answer{60'000};         // from the last byte of a request to its answer; 0: no bound
 };
 
-// An address or name as it stands in a URL.
+// An address or name in the form of a URL.
 inline std::string host_of(const std::string& address) {
   const bool is_v6 = address.find(':') != std::string::npos;
   return is_v6 ? "[" + address + "]" : address;
@@ -39,7 +39,7 @@ struct HttpOptions {
   std::filesystem::path certificate = {}, private_key = {};  // PEM; both given: TLS
 };
 
-// What a request may be told once its headers are there, before its body is received.
+// The decision about a request once its headers have arrived, before its body is received.
 using Admission = std::function<std::optional<Response>(const RequestHead&)>;
 using Handler = std::function<void(const ExchangePtr&)>;
 // An answer that was sent, for the access log: the request, its client, the status, the bytes of the answer's body, and
@@ -56,7 +56,7 @@ struct HttpCallbacks {
 // An HTTP/1.1 server: keep-alive, pipelining, TLS. Its threads run from the constructor on.
 class HttpServer {
  public:
-  // Throws Error: usage where the address or the certificate is wrong, missing where the port is taken.
+  // Throws Error: usage if the address or the certificate is wrong, missing if the port is in use.
   HttpServer(const HttpOptions& options, HttpCallbacks callbacks);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
@@ -65,7 +65,7 @@ class HttpServer {
   uint16_t port() const;
   std::size_t connections() const;
 
-  // From here on each answer ends its connection. Returns once all requests are answered and no client has sent one for
+  // From here on each answer ends its connection. Returns when all requests are answered and no client has sent one for
   // `quiet`, or after `limit`; then nothing listens. False: the limit came first.
   bool drain(std::chrono::milliseconds quiet, std::chrono::milliseconds limit);
 

@@ -25,7 +25,7 @@ struct BatchOptions {
   std::chrono::milliseconds warm_up{0};  // that loading a model may take longer, to have its kernels ready
 };
 
-// What became of a request: the outputs that it asked for, packed, or why there are none.
+// The result of a request: the packed outputs that it asked for, or the reason why there are none.
 struct JobResult {
   int status = 200;
   std::string message = {};  // where the status is not 200
@@ -52,9 +52,9 @@ class Batcher {
   Batcher& operator=(const Batcher&) = delete;
   ~Batcher();  // refuses what waits
 
-  // Answers at once where the request is refused: the queue is full, the device lost, the model unloaded.
+  // Answers at once if the request is refused: the queue is full, the device is lost, or the model is unloaded.
   void submit(Job job);
-  // Runs what waits, and refuses what comes. Returns when all is done.
+  // Runs the waiting requests and refuses new ones. Returns when all are done.
   void stop();
   bool lost() const { return lost_.load(std::memory_order_relaxed); }  // the device
 

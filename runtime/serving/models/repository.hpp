@@ -15,7 +15,7 @@
 
 namespace gpunn::serving {
 
-// Where a version of a model comes from.
+// The source of a version of a model.
 struct ModelSource {
   std::string name;
   int64_t version = 1;
@@ -28,7 +28,7 @@ struct ModelState {
   std::string reason;         // why it is not ready
 };
 
-// What a MODEL of the command line names, [NAME[:VERSION]=]PATH: a run folder or a file is one version; a folder whose
+// Parses a MODEL of the command line, [NAME[:VERSION]=]PATH. A run folder or a file is one version; a folder whose
 // subfolders are numbers holds a version in each. The name defaults to the experiment's. Throws Error.
 std::vector<ModelSource> model_sources(const std::string& text);
 
@@ -40,12 +40,13 @@ class ModelRepository {
   ModelRepository& operator=(const ModelRepository&) = delete;
   ~ModelRepository() { stop(); }
 
-  // Makes a source known; load() reads it. Throws Error(usage) where the version is known already, or the name is none.
+  // Registers a source; load() reads it. Throws Error(usage) if the version is known already, or if the name is
+  // invalid.
   void add(const ModelSource& source);
-  // Loads all versions of a model, also anew; the old ones finish what they have. Throws ServiceError: 400 where a file
-  // can't be loaded, and then nothing changes; 404 where the name is not known.
+  // Loads all versions of a model, or loads them again; the old ones finish their requests. Throws ServiceError: 400 if
+  // a file can't be loaded, and then nothing changes; 404 if the name is unknown.
   void load(const std::string& name);
-  // Loads a model that is there already, in place of what the name and version served.
+  // Registers a loaded model, which replaces the model of that name and version.
   void put(const std::string& name, int64_t version, Model model);
   void unload(const std::string& name);  // returns once its requests are answered
   void stop();                           // all of them

@@ -14,7 +14,7 @@ namespace gpunn::serving {
 enum class Failure { rejected, canceled, backend, other };
 inline constexpr std::array<const char*, 4> kFailureNames = {"REJECTED", "CANCELED", "BACKEND", "OTHER"};
 
-// So many of something took so long in all.
+// A count and the total time.
 struct Spent {
   uint64_t count = 0;
   std::chrono::nanoseconds time{0};
@@ -24,12 +24,12 @@ struct Spent {
   }
 };
 
-// Of the executions with one number of rows.
+// Statistics of executions with one number of rows.
 struct BatchSpent {
   Spent input, infer, output;
 };
 
-// What became of the requests to a model so far.
+// Counts of the requests to a model so far.
 struct StatisticsReport {
   std::chrono::milliseconds last_inference{0};  // since 1970; 0: there was none
   uint64_t inferences = 0;                      // rows
@@ -40,7 +40,7 @@ struct StatisticsReport {
   uint64_t pending = 0;  // requests that wait for their batch
 };
 
-// Part of a batch: what one request waited, and how long it took in all.
+// A request's part of a batch: its waiting time and its total time.
 struct RequestSpent {
   std::chrono::nanoseconds queue{0}, total{0};
 };
@@ -51,7 +51,7 @@ class Statistics {
   StatisticsReport report() const;
   void add_failure(Failure why, std::chrono::nanoseconds total);
 
-  // An execution of `rows` rows. Each of its requests is told by add_success.
+  // Records an execution of `rows` rows. add_success records each of its requests.
   void add_execution(int64_t rows, std::chrono::nanoseconds input, std::chrono::nanoseconds infer,
                      std::chrono::nanoseconds output, uint64_t requests);
   void add_success(RequestSpent spent);

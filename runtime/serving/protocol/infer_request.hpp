@@ -11,7 +11,7 @@
 
 namespace gpunn::serving {
 
-// A tensor of a request. Its values are bytes of the request's body, or `numbers` where they came as JSON.
+// A tensor of a request. Its values are bytes of the request's body, or `numbers` if they came as JSON.
 struct InferInput {
   std::string name, datatype;
   Shape shape;
@@ -44,7 +44,7 @@ struct InferRequest {
 InferRequest parse_infer_request(std::string_view body, std::optional<std::size_t> header_bytes);
 
 // The values of an input as packed elements of `type`, which fit its shape: `rows` points into the body, or into
-// `converted`. Throws ServiceError(400) where there are too few or too many, or one is beyond the type's range.
+// `converted`. Throws ServiceError(400) if there are too few or too many, or if one is out of the type's range.
 std::string_view packed_values(const InferInput& input, DType type, std::string& converted);
 
 }  // namespace gpunn::serving

@@ -35,7 +35,7 @@ struct EncodedAnswer {
 // The body of an answer to an inference request. A value that is not finite is null in JSON.
 EncodedAnswer encode_infer_answer(const InferAnswer& answer);
 
-// Appends text as a JSON string; what is not UTF-8 is replaced.
+// Appends text as a JSON string; bytes that are not UTF-8 are replaced.
 void append_json_string(std::string& json, std::string_view text);
 
 }  // namespace gpunn::serving

@@ -5,8 +5,8 @@
 
 namespace gpunn::serving {
 
-// A request that is refused, with the HTTP status that Triton gives such: 400 where the request is wrong, 404 where
-// what it names is not there, 501 where the service has no such feature, 503 where it can't be served now, 500 else.
+// A refused request, with the HTTP status that Triton uses: 400 for a wrong request, 404 if the named model or address
+// does not exist, 501 for a missing feature, 503 if it can't be served now, 500 otherwise.
 class ServiceError final : public std::runtime_error {
  public:
   ServiceError(int status, const std::string& message) : std::runtime_error(message), status_(status) {}

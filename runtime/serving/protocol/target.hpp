@@ -19,11 +19,11 @@ struct Target {
   }
 };
 
-// Throws ServiceError(400) where a percent sign is not followed by two hexadecimal digits, or the target has more than
-// 16 parts or parameters.
+// Throws ServiceError(400) if two hexadecimal digits do not follow a percent sign, or if the target has more than 16
+// parts or parameters.
 Target parse_target(std::string_view target);
 
-// A whole number; none where the text is another.
+// A whole number; none if the text is not one.
 std::optional<int64_t> whole_number(std::string_view text);
 
 }  // namespace gpunn::serving
