@@ -1,4 +1,4 @@
-"""Arrays of the caller as the library takes them: samples uint8 or float32, labels int32, targets float32."""
+"""Converts the caller's arrays for the library: samples uint8 or float32, labels int32, targets float32."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = npt.NDArray[Any]
 
 
 def as_array(value: Any, what: str) -> Array:
-    """A numpy array of anything that is one: numpy, PyTorch, lists. No copy where there is no need."""
+    """A numpy array from anything that is like one: numpy, PyTorch, lists. Copies only if needed."""
     if hasattr(value, "detach"):  # PyTorch, whose tensors may have a gradient or be on a device
         value = value.detach().cpu()
     try:
@@ -64,7 +64,7 @@ def samples_of(
 
 
 def infer_task(y: Array, loss: str | None, columns: int) -> str:
-    """What is learnt from targets of this form by this loss, and a network with so many outputs."""
+    """The task that fits targets of this form, this loss and this number of outputs."""
     flat = y.ndim == 1 or (y.ndim == 2 and y.shape[1] == 1)
     if loss in ("cross_entropy", "hinge"):
         return "classification"
@@ -80,7 +80,7 @@ def infer_task(y: Array, loss: str | None, columns: int) -> str:
 
 
 def targets_of(value: Any, task: str, outputs: int, rows: int, what: str = "y") -> Array:
-    """Labels int32 ``[rows]`` or targets float32 ``[rows, outputs]`` of samples that are ``rows``."""
+    """Labels int32 ``[rows]`` or targets float32 ``[rows, outputs]`` for a number of ``rows``."""
     y = as_array(value, what)
     if y.ndim == 0 or y.shape[0] != rows:
         raise UsageError(f"{what}: expected one entry for each of the {rows} samples, found {list(y.shape)}")

@@ -1,4 +1,4 @@
-"""Batches that a program brings while it trains: any iterable of pairs (samples, targets)."""
+"""Batches that a program supplies while it trains: any iterable of pairs (samples, targets)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Convert = Callable[[Any, Any, str], tuple[Array, Array]]
 
 
 def is_batches(x: Any) -> bool:
-    """Whether ``x`` is no array, but brings some: an iterator, a loader, a function that makes one, a list of pairs."""
+    """Whether ``x`` supplies batches instead of being an array: an iterator, a loader, a function that makes one, a
+    list of pairs."""
     if hasattr(x, "__array__") or hasattr(x, "dtype"):
         return False
     if isinstance(x, list | tuple):
@@ -34,7 +35,9 @@ def pair_of(batch: Any, what: str) -> tuple[Any, Any]:
 
 
 class Batches:
-    """Goes through the caller's batches epoch by epoch, each epoch anew, so that a stream that augments is heeded.
+    """Iterates over the caller's batches again in each epoch, so that a stream that augments takes effect. The steps of
+    an epoch are ``steps`` if given, else the length of the iterable, else those of its first pass, which is kept in
+    memory until it is learnt.
 
     Steps of an epoch are ``steps`` where it is given, else the length that the iterable tells, else those of its first
     pass, which is kept in memory until it is learnt.
@@ -76,7 +79,7 @@ class Batches:
         return iter(source)
 
     def begin(self, convert: Convert) -> Callable[[int], tuple[Array, Array]]:
-        """What the library calls for each step in turn; ``convert`` checks a batch."""
+        """The function that the library calls for each step in turn; ``convert`` checks a batch."""
         self._convert = convert
         return self._read
 
@@ -110,7 +113,7 @@ class Batches:
             ) from None
 
     def _finish_pass(self) -> None:
-        """An epoch that has more batches than the first is a mistake too, not silently cut."""
+        """An epoch with more batches than the first one is an error: it is not cut silently."""
         if self._endless or self._iterator is None:
             return
         if next(self._iterator, None) is not None:
@@ -118,7 +121,7 @@ class Batches:
 
 
 def gathered(data: Any, what: str) -> tuple[Any, Any]:
-    """Samples and targets of a pair, or of batches in a row."""
+    """Samples and targets of a pair, or of all batches together."""
     if isinstance(data, list | tuple) and len(data) == 2 and not is_batches(data):
         return data[0], data[1]
     if not is_batches(data):

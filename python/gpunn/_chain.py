@@ -1,4 +1,4 @@
-"""Layers in their order: what each comes from, what it is called, and which sizes it found."""
+"""Sorts layers into the order of a model, and finds their inputs, names and sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpunn.layers import Layer, Node
 
 
 def values(kind: str, keys: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """A layer's keys from their texts."""
+    """Parses a layer's keys from their texts."""
     listed = ("shape", "permutation")
     return {
         key: _value(texts[0]) if len(texts) == 1 and key not in listed else [_value(text) for text in texts]
@@ -38,7 +38,7 @@ def require_once(layer: Layer, seen: set[int]) -> None:
 
 
 def chain_of(inputs: Node, outputs: Node) -> list[tuple[Layer, list[Layer | None]]]:
-    """The layers between the two, each behind those that it comes from; None is the input."""
+    """The layers between the two, each after its inputs; None is the input."""
     chain: list[tuple[Layer, list[Layer | None]]] = []
     done: set[int] = {id(inputs)}
     seen: set[int] = set()
@@ -62,7 +62,7 @@ def chain_of(inputs: Node, outputs: Node) -> list[tuple[Layer, list[Layer | None
 
 
 def names_of(layers: Sequence[Layer]) -> list[str]:
-    """As the YAML names them: what is given, or type and ordinal."""
+    """The layers' names in YAML: the given ones, or type and ordinal."""
     given = {layer.name for layer in layers if layer.name is not None}
     if len(given) < sum(layer.name is not None for layer in layers):
         raise UsageError("two layers of the network have the same name")
@@ -81,7 +81,7 @@ def names_of(layers: Sequence[Layer]) -> list[str]:
 
 
 def sources_of(chain: Sequence[tuple[Layer, list[Layer | None]]], names: Sequence[str]) -> list[list[str]]:
-    """What each layer comes from, where that is not the layer before."""
+    """The inputs of each layer, if they are not just the layer before."""
     name_of = {id(layer): name for (layer, _), name in zip(chain, names, strict=True)}
     result: list[list[str]] = []
     before: Layer | None = None
@@ -93,7 +93,7 @@ def sources_of(chain: Sequence[tuple[Layer, list[Layer | None]]], names: Sequenc
 
 
 def found_size(layer: Layer, key: str, name: str, shapes: Mapping[str, Sequence[int]]) -> int | None:
-    """What the input of a layer has of a size that its constructor was told, by its weights."""
+    """The size of a layer's input that its constructor was given, read from its weights."""
     weight = shapes.get(f"{name}.weight")
     if weight is None:
         return None

@@ -1,4 +1,4 @@
-"""How good a trained model is, and pages and files made of it."""
+"""Evaluations of trained models, and the reports and exports made of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Evaluation:
-    """A model on its test data, class by class, or output by output where there are no classes."""
+    """A model's results on its test data, for each class, or for each output if there are no classes."""
 
     def __init__(self, core: ClassEvalReport) -> None:
         self._core = core
@@ -50,7 +50,7 @@ class Evaluation:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """By name, the most telling first; a share lies between 0 and 1. NaN where a metric says nothing."""
+        """By name, the most informative first; a share lies between 0 and 1. NaN: the metric does not apply."""
         return self._core.total.metrics
 
     @property
@@ -59,23 +59,23 @@ class Evaluation:
 
     @property
     def outputs(self) -> list[OutputReport]:
-        """Targets or labels, of data without classes."""
+        """The targets or labels, for data without classes."""
         return self._core.outputs
 
     @property
     def mistakes(self) -> list[Mistake]:
-        """Rows of another class than the predicted one, those with the largest loss first."""
+        """Rows that were predicted as another class, the largest loss first."""
         return self._core.mistakes
 
     @property
     def worst_rows(self) -> list[RowReport]:
-        """Of data without classes: the rows with the largest loss first."""
+        """The rows with the largest loss first, for data without classes."""
         return self._core.worst_rows
 
     @property
     def confusion(self) -> npt.NDArray[np.int64]:
-        """int64 [classes, classes]: rows by their own class, and within it by the predicted one. Without rows where
-        there are no classes, or more than 4096."""
+        """int64 [classes, classes]: true class by row, predicted class by column. Empty without classes, or with
+        more than 4096."""
         return self._core.confusion
 
     @property
@@ -89,7 +89,7 @@ class Evaluation:
         return self._core.predicted_values
 
     def records(self) -> list[dict[str, Any]]:
-        """A dictionary a class or output."""
+        """A dictionary for each class or output."""
         if self.classes:
             names = ("name", "rows", "predicted", "correct", "precision", "recall", "f1")
             return [{name: getattr(one, name) for name in names} for one in self.classes]
@@ -151,7 +151,7 @@ def report(
     set: Settings | None = None,
     mistakes: int = 24,
 ) -> Path:
-    """Writes one HTML page with what there is to see of a run, by default ``report.html`` in it; returns its path."""
+    """Writes a run's figures and pictures as one HTML page, by default ``report.html`` in the run; returns its path."""
     target = Path(file) if file is not None else ""
     return _core.write_report(Path(run), target, settings_of(set, backend=backend), mistakes, Listener())
 

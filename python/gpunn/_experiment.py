@@ -1,4 +1,4 @@
-"""What an experiment may be given as, and what comes with the package."""
+"""The forms in which an experiment can be given, and the experiments and models of the package."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def settings_of(
     seed: int | None = None,
     threads: int | None = None,
 ) -> list[tuple[str, str]]:
-    """Keys and their values in YAML; what has an argument of its own comes last."""
+    """Keys and their values in YAML; those with an argument of their own come last."""
     own = {
         "backend": backend,
         "training.epochs": epochs,
@@ -85,7 +85,7 @@ def settings_of(
 def model_settings(
     data: PathLike | None, set: Settings | None = None, backend: str | None = None
 ) -> list[tuple[str, str]]:
-    """Those of a trained model, which may be called with other data than it was trained on."""
+    """Settings of a trained model, which may be called with other data than it was trained on."""
     own = _core.data_settings(os.fspath(data)) if data is not None else []
     return [*own, *settings_of(set, backend=backend)]
 

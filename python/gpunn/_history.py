@@ -1,4 +1,4 @@
-"""What trainings of a network recorded."""
+"""The records of a network's trainings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class History:
-    """What a training recorded: ``history`` has a list a metric, ``epochs`` a dict an epoch."""
+    """The records of a training: ``history`` has a list for each metric, ``epochs`` a dict for each epoch."""
 
     def __init__(self) -> None:
         self.epochs: list[dict[str, Any]] = []
@@ -17,7 +17,7 @@ class History:
         return {name: [epoch.get(name) for epoch in self.epochs] for name in names}
 
     def frame(self) -> Any:
-        """The same as a pandas.DataFrame, a row an epoch."""
+        """The same as a pandas.DataFrame, with a row for each epoch."""
         import pandas as pd
 
         return pd.DataFrame(self.epochs)

@@ -1,4 +1,4 @@
-"""What the training in C++ talks to."""
+"""The listener that the training in C++ calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = logging.getLogger("gpunn")
 
 
 class Listener:
-    """Tells callbacks and the progress bar. A method returns whether the training is to stop."""
+    """Informs callbacks and the progress bar. A method returns whether the training should stop."""
 
     def __init__(self, callbacks: Sequence[Callback | Any] = (), bar: TrainingBar | None = None) -> None:
         if isinstance(callbacks, str) or not hasattr(callbacks, "__iter__"):
@@ -94,7 +94,7 @@ class Listener:
 
 
 class FitListener(Listener):
-    """Keeps the history of a network's training, and prints it where that is wanted."""
+    """Keeps the history of a network's training, and prints it if requested."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""``gpunn.load``: a trained model that answers."""
+"""``gpunn.load``: opens a trained model for predictions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _TYPES: dict[str, Any] = {"u8": np.uint8, "f32": np.float32, "f64": np.float64, 
 
 
 class Model:
-    """A trained model, loaded once: its weights are on the device, its data set is not needed.
+    """A trained model. It is loaded once, its weights are on the device, and it needs no data set. Threads may call it
+    at the same time; the interpreter's lock is released meanwhile. :func:`gpunn.load` opens one.
 
     Threads may call it at the same time; the interpreter's lock is released meanwhile. :func:`gpunn.load` opens one.
     """
@@ -109,7 +110,7 @@ class Model:
 
     @property
     def info(self) -> ModelInfo:
-        """Its task, its input and the names of what it tells."""
+        """Its task, its input and the names of its outputs."""
         return self._core.info
 
     @property
@@ -122,7 +123,7 @@ class Model:
 
     @property
     def experiment(self) -> Experiment:
-        """Of its training."""
+        """The experiment of its training."""
         return self._core.experiment
 
     @property
@@ -152,7 +153,7 @@ class Model:
         return self._numbers[output]
 
     def _converted(self, x: Any) -> Array:
-        """Of the model's type, where no value changes by more than rounding."""
+        """The samples in the model's type, if no value changes by more than rounding."""
         array = _as_array(x)
         if array.dtype == self._dtype:
             return array

@@ -1,4 +1,4 @@
-"""The command ``gpunn`` of an installed package: the program that lies in it."""
+"""The command ``gpunn`` of an installed package: it starts the program inside the package."""
 
 from __future__ import annotations
 

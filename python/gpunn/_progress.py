@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def is_shown(progress: bool | None) -> bool:
-    """None: where a person looks on."""
+    """None: shown in a terminal or notebook."""
     if progress is not None:
         return progress
     return sys.stderr.isatty() or in_notebook()

@@ -1,4 +1,4 @@
-"""A run: what a training left in its folder."""
+"""A run: the folder that a training wrote."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ PathLike = str | os.PathLike[str]
 
 
 class Run:
-    """A run folder. What is trained, measured and recorded there is read when it is asked for.
+    """A run folder. Its records, figures and weights are read when they are requested. A Run is accepted wherever the
+    path of a run folder is (``os.fspath``).
 
     A Run is accepted wherever the path of a run folder is (``os.fspath``).
     """
@@ -46,7 +47,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """That of the experiment."""
+        """The name of the experiment."""
         return self.path.parent.name if self.result is None else self.result.run.parent.name
 
     @property
@@ -56,7 +57,7 @@ class Run:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the training was stopped before its end; ``resume()`` goes on with it."""
+        """Whether the training was stopped before its end; ``resume()`` continues it."""
         return self.result is not None and self.result.interrupted
 
     @property
@@ -84,7 +85,7 @@ class Run:
 
     @property
     def metrics(self) -> dict[str, list[float]]:
-        """The records of epochs, a list a column."""
+        """The records of epochs, with a list for each column."""
         rows = self.epochs
         return {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
 
@@ -165,7 +166,7 @@ class Run:
 
 
 def open_run(path: PathLike) -> Run:
-    """The run in a folder, of whatever process it is. Raises :class:`MissingError` where there is none."""
+    """Opens the run in a folder, from any process. Raises :class:`MissingError` if there is none."""
     return Run(path)
 
 

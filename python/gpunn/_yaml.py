@@ -1,4 +1,4 @@
-"""YAML text of what Python has: names, numbers, lists and maps, a layer a line."""
+"""Writes names, numbers, lists and maps of Python as YAML text, with a layer on each line."""
 
 from __future__ import annotations
 

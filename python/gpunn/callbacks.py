@@ -1,4 +1,4 @@
-"""Callbacks of a training: what is called on its way, in the thread that called ``gpunn.run`` or ``fit``."""
+"""Callbacks of a training, which run in the thread that called ``gpunn.run`` or ``fit``."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class Callback:
         """Before the first step."""
 
     def on_step(self, step: StepReport) -> bool | None:
-        """How far the training is: at most about ten times a second, and whenever a step is recorded."""
+        """Reports progress: at most about ten times a second, and whenever a step is recorded."""
 
     def on_losses(self, first: int, losses: list[float]) -> bool | None:
-        """The loss of every step, in order and some steps late; ``first`` counts from 0."""
+        """Receives the loss of every step, in order and some steps late; ``first`` counts from 0."""
 
     def on_epoch(self, epoch: EpochReport) -> bool | None:
         """After the evaluation of an epoch."""
 
     def on_end(self, run: Any) -> None:
-        """The :class:`gpunn.Run`, or of ``fit`` the :class:`gpunn.History`. It is called after the last step, also of a
-        training that was stopped; not after an exception."""
+        """Receives the :class:`gpunn.Run`, or from ``fit`` the :class:`gpunn.History`. Called after the last step,
+        also if the training was stopped, but not after an exception."""
 
 
 METHODS = ("on_start", "on_step", "on_losses", "on_epoch", "on_end")

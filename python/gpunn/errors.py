@@ -1,4 +1,4 @@
-"""What gpunn raises. The message says what was expected, what was found, and what to do."""
+"""The exceptions of gpunn. The message says what was expected, what was found, and what to do."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Diagnostic(NamedTuple):
 
 
 class Error(RuntimeError):
-    """The class of every error of gpunn. ``exit_code`` is what the program ``gpunn`` ends with for it."""
+    """The base class of gpunn's exceptions. ``exit_code`` is the program's exit code for this error."""
 
     exit_code = 1
 
 
 class UsageError(Error, ValueError):
-    """An argument is wrong: a name that there is not, or an array whose type or shape does not fit."""
+    """An argument is wrong: an unknown name, or an array whose type or shape does not fit."""
 
     exit_code = 2
 
@@ -46,7 +46,7 @@ class ConfigError(UsageError):
 
 
 class MissingError(Error):
-    """Data, a plugin, a device or a run is not there."""
+    """Data, a plugin, a device or a run does not exist."""
 
     exit_code = 3
 
@@ -58,4 +58,4 @@ class DivergedError(Error, ArithmeticError):
 
 
 class DeviceLostError(Error):
-    """A device failed in the middle of its work. Nothing more can be done on it in this process."""
+    """A device failed. It cannot be used again in this process."""

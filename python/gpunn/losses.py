@@ -1,4 +1,4 @@
-"""Losses as functions of arrays: the mean over the rows, as networks are trained by and as evaluations report it."""
+"""Losses as functions of arrays. Each is the mean over the rows, as in training and evaluation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _SUM_TOLERANCE = 1e-3
 
 
 class Outputs(np.ndarray[Any, np.dtype[np.float32]]):
-    """What a network gives: an array that knows what its numbers are, until something is computed of them.
+    """A network's output: an array that knows the kind of its numbers, until something is computed from it. ``kind`` is
+    "logits", "probabilities", "log_probabilities" or "values".
 
     ``kind`` is "logits", "probabilities", "log_probabilities" or "values".
     """
@@ -149,7 +150,7 @@ def l1_loss(predictions: Any, y: Any) -> float:
 
 
 def huber_loss(predictions: Any, y: Any, *, delta: float = 1.0) -> float:
-    """The mean of half the squared difference up to a distance of ``delta``, and of what is linear beyond."""
+    """The mean loss of differences: half the square up to ``delta``, linear beyond."""
     array = _rows(predictions)
     distance = np.abs(array - _targets(y, array))
     return float(np.where(distance <= delta, distance**2 / 2, delta * (distance - delta / 2)).mean())

@@ -83,7 +83,7 @@ class Network:
 
     @property
     def layers(self) -> list[Layer]:
-        """In the order of the YAML."""
+        """The layers, in the order of the YAML."""
         return list(self._layers)
 
     def to_yaml(self, file: str | os.PathLike[str] | None = None) -> str:
@@ -99,7 +99,7 @@ class Network:
         return text
 
     def _experiment(self, task: str | None = None, loss: Setting | None = None) -> str:
-        """The experiment as YAML, but for what a call of fit says."""
+        """The experiment as YAML, except for the arguments of a call of fit."""
         if self._text:
             return self._text
         settings = self._settings
@@ -123,7 +123,7 @@ class Network:
         return text
 
     def _build(self, shape: list[int], dtype: str) -> _core.Network:
-        """With the first weights, where there are none."""
+        """Builds the network with its first weights, if it has none."""
         if self._core is None:
             mean, stddev = self._normalisation()
             self._core = _core.Network(self._experiment(), self.name, dtype, shape, mean, stddev, [])
@@ -142,7 +142,7 @@ class Network:
         return list(np.atleast_1d(mean).astype(float)), list(np.atleast_1d(stddev).astype(float))
 
     def _require_expected(self, core: _core.Network) -> None:
-        """What the layers were told of their inputs is right."""
+        """Checks the sizes that the layers' constructors were given."""
         shapes = {name: shape for name, _, shape, _, _ in core.tensors()}
         for layer, name in zip(self._layers, self._names, strict=True):
             for key, size in layer.expected.items():
@@ -402,7 +402,7 @@ class Network:
         return "binary_cross_entropy" if task == "classification" and columns == 1 else _DEFAULT_LOSS[task]
 
     def _columns(self, core: _core.Network) -> int:
-        """How many numbers the last layer gives for a row."""
+        """Number of outputs of the last layer for each row."""
         summary = _core.summarize(self._plain_experiment(), self.name, core.info()["shape"])
         shape = summary.layers[-1].output[1:]
         if len(shape) != 1:
@@ -417,7 +417,7 @@ class Network:
         return text + "data: {dataset: arrays, batch_size: 1}\ntask: regression\n"
 
     def _learn(self, core: _core.Network, y: Any, rows: int) -> tuple[str, Array]:
-        """The task, which the network is set to, and the targets as it takes them."""
+        """Sets the network's task, and returns the targets in its form."""
         given = as_array(y, "y")
         if self._text:
             task = str(core.info()["task"])
@@ -478,8 +478,8 @@ class Network:
         return answers.run(samples, min(output, len(answers.outputs) - 1))
 
     def forward(self, x: Any) -> Outputs:
-        """What the last layer gives for samples ``[rows, ...]``: float32 ``[rows, ...]``, which knows what it is
-        (``.kind``: "probabilities" where the network ends in a softmax or sigmoid, else "logits" or "values")."""
+        """The last layer's output for samples ``[rows, ...]``: float32 ``[rows, ...]``. Its ``.kind`` is
+        "probabilities" if the network ends in a softmax or sigmoid, else "logits" or "values"."""
         last = self._layers[-1].type
         kinds = {"softmax": "probabilities", "sigmoid": "probabilities", "log_softmax": "log_probabilities"}
         regression = self._core is not None and self._core.info()["task"] == "regression"
@@ -488,24 +488,24 @@ class Network:
     __call__ = forward
 
     def predict(self, x: Any) -> npt.NDArray[np.float32]:
-        """Probabilities ``[rows, classes]`` or ``[rows, labels]``; of a regression numbers in the targets' units."""
+        """Probabilities ``[rows, classes]`` or ``[rows, labels]``; for a regression numbers in the targets' units."""
         return self._run(x, 1)
 
     # ---- weights
 
     def state_dict(self) -> dict[str, npt.NDArray[np.float32]]:
-        """Parameters and buffers by their names, "conv2d1.weight": copies."""
+        """Copies of the parameters and buffers, by name: "conv2d1.weight"."""
         core = self._built()
         return {name: core.read(name) for name, *_ in core.tensors()}
 
     def parameters(self) -> dict[str, npt.NDArray[np.float32]]:
-        """The parameters alone, in the order of the layers: copies."""
+        """Copies of the parameters, in the order of the layers."""
         core = self._built()
         return {name: core.read(name) for name, _, _, buffer, _ in core.tensors() if not buffer}
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
-        """Takes arrays by their names; of PyTorch too. ``strict``: every tensor has to be there, and no other. Arrays
-        of another shape are refused in any case, before anything is changed."""
+        """Loads arrays by name, also PyTorch's. ``strict``: every tensor must be there, and no other. Arrays of
+        another shape are refused before anything is changed."""
         core = self._built()
         shapes = {name: tuple(shape) for name, _, shape, _, _ in core.tensors()}
         wrong = [f"missing: {name}" for name in shapes if name not in state and strict]
@@ -526,8 +526,8 @@ class Network:
         self._answers = None
 
     def save(self, file: str | os.PathLike[str]) -> None:
-        """Writes a checkpoint (``.h5``), which :meth:`load`, ``gpunn.load`` and ``gpunn predict`` read; or the tensors
-        alone, where the name ends in ``.safetensors``."""
+        """Writes a checkpoint (``.h5``), which :meth:`load`, ``gpunn.load`` and ``gpunn predict`` read; or the
+        tensors alone, if the name ends in ``.safetensors``."""
         core = self._built()
         if not self._text and core.steps == 0:
             self._apply(core, outputs=core.info()["outputs"])
@@ -545,8 +545,8 @@ class Network:
     def load_weights(
         self, file: str | os.PathLike[str], *, names: str | os.PathLike[str] | None = None, strict: bool = True
     ) -> str:
-        """Weights of a checkpoint, run folder or ``.safetensors`` file. ``names`` is a table of what they are called
-        there, as ``init_from.names`` in YAML. Returns what was taken, in words."""
+        """Loads weights from a checkpoint, run folder or ``.safetensors`` file. ``names`` is a table of the file's
+        names, as ``init_from.names`` in YAML. Returns a sentence that tells what was loaded."""
         report = self._built().read_file(Path(file), "" if names is None else Path(names), strict)
         self._answers = None
         return report

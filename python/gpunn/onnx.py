@@ -32,7 +32,7 @@ _SPLIT_HAS_INPUT = 13  # the opset from which on it does
 
 
 def backend_of(device: str) -> str | None:
-    """The backend for a device as ONNX names it, "CPU" or "CUDA:0"; None: there is none."""
+    """The backend for a device in ONNX's notation, "CPU" or "CUDA:0"; None: there is none."""
     if Device(device).type == DeviceType.CPU:
         return "cpu"
     usable = {plugin.name for plugin in plugins() if plugin.status == "OK"}
@@ -45,11 +45,11 @@ def _is_samples(value: onnx.ValueInfoProto) -> bool:
 
 
 class _RefusedError(Exception):
-    """Why a file is no network of gpunn's."""
+    """The reason why a file cannot be a network of gpunn."""
 
 
 def _join(model: onnx.ModelProto, parts: dict[str, Array]) -> Array:
-    """Gives the graph one input, of which these are parts, and returns its value."""
+    """Gives the graph one input, which contains these as parts, and returns its value."""
     graph = model.graph
     rows = [value.reshape(len(value), -1) for value in parts.values()]
     joined = np.concatenate(rows, axis=1)
@@ -81,7 +81,7 @@ class Prepared(BackendRep):
         self._inputs = [value for value in model.graph.input if value.name not in known]
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """What each output is for these inputs, a list in the order of the model's."""
+        """The outputs for these inputs, as a list in the model's order."""
         if kwargs:
             raise BackendIsNotSupposedToImplementIt(f"there are no options {', '.join(kwargs)}")
         given: dict[str, Array] = {}
@@ -133,7 +133,7 @@ class Backend(_Backend):
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> Prepared:
-        """Keeps a sound model. ``run`` of what this returns reads it, since it needs the values of the inputs."""
+        """Checks and keeps a model. ``run`` of the result imports it, because that needs the values of the inputs."""
         backend = backend_of(device)
         if backend is None:
             raise BackendIsNotSupposedToImplementIt(f"no backend computes on {device}")
@@ -149,7 +149,7 @@ class Backend(_Backend):
         outputs_info: Sequence[tuple[np.dtype[Any], tuple[int, ...]]] | None = None,
         **kwargs: Any,
     ) -> tuple[Any, ...]:
-        """What a single node gives for arrays in the order of its inputs."""
+        """The outputs of a single node for arrays in the order of its inputs."""
         opset = int(kwargs.pop("opset_version", onnx.defs.onnx_opset_version()))
         names = [name for name in node.input if name]
         values = dict(zip(names, map(np.asarray, inputs), strict=False))
@@ -167,7 +167,7 @@ class Backend(_Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether a backend that can be used computes on it."""
+        """Whether a usable backend computes on the device."""
         return backend_of(device) is not None
 
 

@@ -39,7 +39,7 @@ def curves(run: PathLike, names: Sequence[str] | None = None, *, axes: Axes | No
 
 
 def confusion(evaluation: Evaluation, *, normalise: bool = True, axes: Axes | None = None) -> Axes:
-    """How often each class was taken for each; ``normalise``: as shares of the rows of a class."""
+    """The confusion matrix; ``normalise``: as shares of the rows of a class."""
     matrix: npt.NDArray[Any] = evaluation.confusion
     if matrix.size == 0:
         raise UsageError("there is no confusion matrix: the data has no classes, or more than 4096")

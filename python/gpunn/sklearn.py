@@ -56,7 +56,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         self.random_state = random_state
 
     def _network(self, outputs: int, seed: int) -> Network:
-        """A new one each time: a fit begins with first weights."""
+        """A new network each time, since a fit begins with first weights."""
         if self.layers is None:
             chain: list[Layer] = []
             for units in self.hidden:
@@ -121,7 +121,7 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
     """
 
     def fit(self, X: Any, y: Any) -> Classifier:  # noqa: N803  # scikit-learn's name
-        """Trains on rows ``[rows, features]`` and a class a row, of any type. Returns the estimator."""
+        """Trains on rows ``[rows, features]`` and a class of any type for each row. Returns the estimator."""
         x, y = validate_data(self, X, y, dtype=np.float32)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
@@ -161,7 +161,7 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
-        """Numbers ``[rows]`` or ``[rows, outputs]``, as ``fit`` was given them."""
+        """Predicts numbers ``[rows]`` or ``[rows, outputs]``, in the form that ``fit`` was given."""
         answers = self._answers(X)
         return np.asarray(answers[:, 0] if self._one_output else answers)
 

@@ -1,4 +1,4 @@
-"""Arrays of NumPy, PyTorch, CuPy, JAX and others, as the core takes them: (address, dtype, shape, strides)."""
+"""Reads arrays of NumPy, PyTorch, CuPy, JAX and others for the core: (address, dtype, shape, strides)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KDL_CPU, _KDL_CUDA, _KDL_CUDA_HOST, _KDL_CUDA_MANAGED = 1, 2, 3, 13
 
 
 class Place(NamedTuple):
-    """Where an array is."""
+    """The device of an array."""
 
     cuda: bool
     device: int
@@ -71,7 +71,7 @@ class Tensor:
         return self._memory.share(reader)
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """The same memory as an array; of host memory alone."""
+        """The same memory as an array; host memory only."""
         if not self._memory.on_host:
             raise UsageError(f"the tensor is on {self.place}; hand it to a library of that device by DLPack")
         return np.from_dlpack(self)
@@ -89,7 +89,7 @@ class Tensor:
 
 
 class Library:
-    """What a library's arrays are to gpunn."""
+    """The functions that gpunn needs of an array library."""
 
     name: ClassVar[str]
 
@@ -97,7 +97,7 @@ class Library:
         raise NotImplementedError
 
     def describe(self, array: Any, place: Place) -> tuple[Described, Any]:
-        """The array, and what has to be kept until the call is over: a packed copy where the array was not."""
+        """The array, and an object that must live until the call is over: a packed copy if the array was not packed."""
         raise NotImplementedError
 
     def empty(self, dtype: int, shape: tuple[int, ...], place: Place, like: Described | None, engine: Any) -> Any:
@@ -107,7 +107,8 @@ class Library:
         raise NotImplementedError
 
     def cast(self, array: Any, dtype: int) -> Any:
-        """Integers of another size. What does not fit becomes the nearest number, which names no label either."""
+        """Converts integers to another size. A value that does not fit becomes the nearest number, which is no valid
+        label either."""
         raise NotImplementedError
 
     def stream(self, place: Place) -> int:
@@ -121,7 +122,7 @@ class Library:
         return False
 
     def scratch(self, size: int, place: Place) -> tuple[int, Any]:
-        """Temporary memory of the library, in the order of its stream: (address, owner). 0: gpunn has its own."""
+        """Temporary memory of the library, in the order of its stream: (address, owner). 0: gpunn uses its own."""
         return 0, None
 
 
@@ -328,7 +329,7 @@ _by_type: dict[type, Library] = {}
 
 
 def library_of(array: Any) -> Library:
-    """Of an array's type. Raises UsageError for what is no array."""
+    """The library of an array's type. Raises UsageError if it is not an array."""
     kind = type(array)
     found = _by_type.get(kind)
     if found is None:

@@ -1,4 +1,4 @@
-"""Which backend runs an op: named with the call, by ``with gpunn.ops.use(...)``, or chosen by the device."""
+"""Chooses the backend of an op: named in the call, by ``with gpunn.ops.use(...)``, or by the device."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Backend:
     plugins: tuple[str, ...] = field(default=())
 
     def engine(self, device: int = 0, precision: str = "fp32") -> _core.Engine:
-        """The backend, opened on a device. It stays open until the process ends. Its own ``precision`` prevails."""
+        """The backend, opened on a device. It stays open until the process ends. Its own ``precision`` has priority."""
         precision = self.precision or precision
         key = (self, device, precision)
         found = _engines.get(key)
@@ -86,12 +86,12 @@ _ON_CUDA = Backend("auto")
 
 
 def chosen() -> Backend | None:
-    """That of ``use`` around this call."""
+    """The backend of the surrounding ``use``."""
     return _chosen.get()
 
 
 def named(backend: str | Backend | None) -> Backend | None:
-    """The backend of that name, with the usual options."""
+    """The backend of that name, with default options."""
     if backend is None or isinstance(backend, Backend):
         return backend
     found = _named.get(backend)
@@ -127,7 +127,7 @@ def use(
     kernels: Sequence[str] = (),
     plugins: Sequence[str] = (),
 ) -> Iterator[Backend]:
-    """Calls within ``with`` run on this backend, unless they name one. Of this thread, or task, alone."""
+    """Calls within ``with`` run on this backend, unless they name another. Holds for this thread or task only."""
     if not isinstance(backend, Backend):
         backend = Backend(
             backend,
@@ -145,7 +145,7 @@ def use(
 
 
 class PoolStatistics(NamedTuple):
-    """What the caching pools of all opened backends did; sizes in bytes."""
+    """Statistics of the caching pools of all opened backends; sizes in bytes."""
 
     requests: int
     hits: int
@@ -160,7 +160,7 @@ class PoolStatistics(NamedTuple):
 
 
 def pool_statistics(backend: str | Backend | None = None) -> PoolStatistics:
-    """Of the pools of one backend, on all its devices, or of all backends that are open."""
+    """Statistics of the pools of one backend on all its devices, or of all open backends."""
     only = named(backend)
     totals = [0] * len(PoolStatistics._fields)
     # The same engine may be known by several options.
@@ -172,6 +172,6 @@ def pool_statistics(backend: str | Backend | None = None) -> PoolStatistics:
 
 
 def trim_pools() -> None:
-    """Hands the memory that the pools keep for later back to the devices."""
+    """Returns the unused memory of the pools to the devices."""
     for engine in list(_engines.values()):
         engine.trim_pool()

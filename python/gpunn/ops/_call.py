@@ -1,4 +1,4 @@
-"""How a function of ``gpunn.ops`` calls the core."""
+"""Calls the core for a function of ``gpunn.ops``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CATALOGUE: dict[str, dict[str, Any]] = {entry["name"]: entry for entry in _core.
 
 
 class OpInfo:
-    """An op of the catalogue, with what a call asks about it again and again."""
+    """An op of the catalogue, with properties that calls need again and again."""
 
     def __init__(self, entry: dict[str, Any]) -> None:
         self.name: str = entry["name"]
@@ -145,7 +145,7 @@ class Arguments:
 
 
 def _with_axes(info: OpInfo, attributes: dict[str, Any], rank: int) -> dict[str, Any]:
-    """Dimensions counted from the end are counted from the front, and none named are all."""
+    """Counts dimensions from the front; without dimensions, takes all."""
     result = dict(attributes)
     for name in info.axes:
         given = result[name]
@@ -162,7 +162,7 @@ def _with_axes(info: OpInfo, attributes: dict[str, Any], rank: int) -> dict[str,
 
 
 def _outputs(info: OpInfo, arguments: Arguments, op: _core.Op, out: Any) -> tuple[list[Any], list[Any]]:
-    """The arrays for the outputs that are not in place, and how they lie."""
+    """The arrays for the outputs that are not in place, and their layout."""
     library = arguments.library
     assert library is not None
     types = info.output_types(op, arguments.described)
@@ -331,7 +331,7 @@ def vjp(
 def explain(
     function: Callable[..., Any] | str, *inputs: Any, backend: str | Backend | None = None, **attributes: Any
 ) -> list[str]:
-    """The kernels that a call comes to, with the plugin of each."""
+    """The kernels that a call uses, with the plugin of each."""
     name = function if isinstance(function, str) else function.__name__
     info = info_of(name)
     arguments = Arguments(info, inputs, backend)

@@ -28,7 +28,7 @@ __all__ = ["Backend", "Report", "registered", "replace", "restore"]
 
 @dataclass
 class Report:
-    """What ``replace`` did: names of modules."""
+    """The modules that ``replace`` changed and left, by name."""
 
     backend: str
     replaced: dict[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What PyTorch lets the factors of products of f32 numbers be rounded to on a CUDA device."""
+"""Reads PyTorch's flags for the precision of f32 products on a CUDA device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls on tensors of PyTorch, prepared once for the types at hand: a repeated call hands over addresses."""
+"""Calls on PyTorch's tensors, prepared once for their types: a repeated call only passes addresses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ARRAYS: Library = library_of(torch.empty(0))
 
 
 class Kind(NamedTuple):
-    """What is known of a tensor beside its numbers."""
+    """A tensor's properties apart from its numbers."""
 
     code: int
     channels_last: bool
@@ -46,7 +46,7 @@ def is_channels_last(tensor: torch.Tensor) -> bool:
 
 
 def kind_of(info: OpInfo, i: int, tensor: torch.Tensor) -> Kind:
-    """As the op takes its input ``i``: integers are converted."""
+    """The kind in which the op takes input ``i``: integers are converted."""
     code, codes = code_of(tensor), info.input_codes(i)
     if code in INTEGERS and codes and code not in codes and codes[0] in INTEGERS:
         code = codes[0]
@@ -73,20 +73,20 @@ class Maker:
 
 
 def output_kinds(info: OpInfo, op: _core.Op, inputs: Sequence[Kind]) -> list[Kind]:
-    """Of all outputs, in place or not. Images lie as those of the first input."""
+    """Kinds of all outputs, in place or not. Images have the layout of the first input."""
     last = bool(inputs) and inputs[0].channels_last
     types = info.output_types(op, [(0, kind.code, kind.shape, None) for kind in inputs])
     return [Kind(code, last and len(shape) == 4, tuple(shape)) for code, shape in types]
 
 
 def fresh_kinds(info: OpInfo, op: _core.Op, inputs: Sequence[Kind]) -> list[Kind]:
-    """Of the outputs that are not in place."""
+    """Kinds of the outputs that are not in place."""
     outputs = output_kinds(info, op, inputs)
     return [kind for kind, in_place in zip(outputs, info.in_place, strict=False) if in_place < 0]
 
 
 class Differentiation:
-    """What the gradient of a call computes and reads."""
+    """The values that the gradient of a call computes and reads."""
 
     def __init__(self, info: OpInfo, op: _core.Op, kinds: list[Kind], requires: Sequence[bool]) -> None:
         for i in info.mutated:
@@ -113,7 +113,7 @@ class Differentiation:
 
 
 class _Run:
-    """A call of the core with the device that it is for."""
+    """A call of the core on its device."""
 
     def __init__(self, call: _core.Call, place: Place) -> None:
         self.call, self.place = call, place
@@ -130,7 +130,8 @@ class _Run:
 
 
 class _Repair:
-    """Makes of input ``i`` what kernels take: other integers, elements without gaps. None: it is as they want it."""
+    """Converts input ``i`` to the form that kernels take: other integers, elements without gaps. None: it has that
+    form."""
 
     def __init__(self, info: OpInfo, i: int, tensor: torch.Tensor, kind: Kind) -> None:
         self.i = i
@@ -214,7 +215,7 @@ class Prepared:
 
 
 class PreparedGradient:
-    """The gradient of an op for inputs of these types, on their device, and for a cotangent that lies so."""
+    """The gradient of an op for inputs of these types, on their device, and for a cotangent of this layout."""
 
     def __init__(
         self,
@@ -276,7 +277,7 @@ def _repaired(tensor: torch.Tensor | None, kind: Kind) -> torch.Tensor | None:
 
 
 def prepare(info: OpInfo, tensors: Sequence[torch.Tensor], attributes: dict[str, Any]) -> Prepared:
-    """The call for such tensors and attributes. Raises UsageError for what the op does not take."""
+    """Prepares the call for such tensors and attributes. Raises UsageError if the op does not accept them."""
     precision = allowed(info.name, bool(tensors) and tensors[0].is_cuda)
     parts: list[Any] = [info.name, _backend.chosen(), precision]
     for tensor in tensors:

@@ -144,7 +144,7 @@ def _vjp_fake(info: OpInfo) -> Callable[..., list[torch.Tensor]]:
 
 
 def _is_plain(keyset: Any) -> bool:
-    """Whether nothing but the kernel follows: no fake tensors, no tracing, no vmap."""
+    """Whether only the kernel runs: no fake tensors, no tracing, no vmap."""
     return keyset.highestPriorityTypeId() in _KERNEL_KEYS
 
 
