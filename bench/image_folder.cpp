@@ -1,5 +1,5 @@
-// How fast a folder of images is read: image_folder ROOT [TIMES]. The files are read before the first time is taken, so
-// that they come from the page cache, as in any but the first run of a training.
+// Measures how fast a folder of images is read: image_folder ROOT [TIMES]. It reads all files once before the first
+// measurement, so that they come from the page cache, as in any but the first run of a training.
 #include <gpunn/data.hpp>
 #include <gpunn/error.hpp>
 

@@ -54,7 +54,7 @@ TINY = {
 
 def run(command):
     done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, check=False)
-    # 1: gpunn has measured, and found something wrong, which its rows tell.
+    # Exit code 1: gpunn has measured and found something wrong, which its rows tell.
     if done.returncode not in (0, 1) or not done.stdout:
         sys.exit(f"compare: '{' '.join(map(str, command))}' failed ({done.returncode})")
     return done.stdout.decode()
@@ -185,7 +185,7 @@ class Table:
         mine = json.loads(run(command))
         all_modes = {mode: peers[f"{network}:{batch}:{precision}:{mode}"] for mode in self.chosen.modes.split(",")}
         seconds = {mode: row["median_seconds"] for mode, row in all_modes.items() if "median_seconds" in row}
-        # The graph is what is to be met; where there is none, the best that there is.
+        # The graph's time is the target; without one, the best time.
         theirs = seconds.get("graph", min(seconds.values(), default=None))
         self.add(
             f"{what}, batch {batch}, {precision}",

@@ -1,5 +1,5 @@
-// How long a call of a trained model takes: model_latency RUN [BACKEND [ROWS [THREADS [CALLERS]]]]. Samples are drawn;
-// they come from host memory, and the answer is in host memory. CALLERS threads call at the same time.
+// Measures the time of a call of a trained model: model_latency RUN [BACKEND [ROWS [THREADS [CALLERS]]]]. Samples are
+// random; they and the results are in host memory. CALLERS threads call at the same time.
 #include <gpunn/error.hpp>
 #include <gpunn/model.hpp>
 #include <gpunn/plugins.hpp>

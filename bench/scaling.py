@@ -26,7 +26,7 @@ class Scaling:
         self.settings = [word for one in given.set for word in ("--set", one)]
 
     def arguments(self, rows: int) -> list[str]:
-        # Ranks take no alternatives, so that one device is timed without them too.
+        # Ranks use no alternatives, so one device is timed without them too.
         return [self.given.experiment, "--backend", self.given.backend, *self.settings, "--set",
                 f"data.batch_size={rows}", "--set", "training.alternatives=false"]
 

@@ -1,6 +1,6 @@
-// What a parallel loop costs beyond its work: thread_team [MICROSECONDS [THREADS...]]. A loop of one task a thread,
-// each of which takes so long, on the cpu backend's team and on OpenMP's; then the same with as long a gap before each
-// loop. Prints the median time of a loop less that of a task.
+// Measures the overhead of a parallel loop: thread_team [MICROSECONDS [THREADS...]]. Each thread has one task of this
+// length, on the cpu backend's team and on OpenMP's; then the same with an equally long gap before each loop. Prints
+// the median time of a loop minus that of a task.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

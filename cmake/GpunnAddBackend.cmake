@@ -1,4 +1,4 @@
-# CMake before 3.26 does not know how nvcc is told of C++20, which is asked of it together with the C++ compiler.
+# CMake before 3.26 does not know nvcc's flag for C++20, which is set together with the C++ compiler's.
 if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
@@ -23,7 +23,7 @@ function(gpunn_add_backend name)
   if("${ARGN}" MATCHES "\\.cu(;|$)" AND NOT "CUDA" IN_LIST languages)
     message(FATAL_ERROR "gpunn_add_backend(${name}): for .cu sources write project(... LANGUAGES CXX CUDA)")
   endif()
-  # Without one, the compiler is asked for no optimisation at all, and a kernel is several times slower than it could be.
+  # Without a build type the compiler does not optimise, and a kernel is several times slower.
   if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
     message(STATUS "gpunn_add_backend(${name}): no build type is set, Release is taken; "
                    "for a debugger say -DCMAKE_BUILD_TYPE=Debug")
@@ -41,13 +41,13 @@ function(gpunn_add_backend name)
                CXX_VISIBILITY_PRESET hidden
                CUDA_VISIBILITY_PRESET hidden
                VISIBILITY_INLINES_HIDDEN ON
-               # A library that the plugin found outside the system's folders is found when installed, too.
+               # A library that the plugin found outside the system's folders must be found after the installation, too.
                INSTALL_RPATH_USE_LINK_PATH ON
                LINK_DEPENDS ${GPUNN_PLUGIN_SYMBOLS})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE gpunn::api)
-  # What static libraries and the C++ library's templates bring along stays the plugin's own as well: no two plugins
-  # share a symbol by accident, whatever compilers made them.
+  # Symbols of static libraries and of the C++ library's templates stay inside the plugin, so that two plugins never
+  # share a symbol by accident, whatever compilers built them.
   target_link_options(${target} PRIVATE LINKER:--version-script=${GPUNN_PLUGIN_SYMBOLS})
   set_property(GLOBAL APPEND PROPERTY GPUNN_BACKENDS ${target})
   install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/gpunn)

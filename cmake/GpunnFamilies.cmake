@@ -1,7 +1,6 @@
-# gpunn_families(<target> <list> <source>...): a list of the families that the sources define, to be included as
-# "<list>" by the target's sources: GPUNN_FAMILY(name) for each <name>.cpp or <name>.cu that has no header of its own.
-# What has one, such as reference.cpp with reference.hpp, is a tool of the families. A family's file is thus all that
-# has to be added.
+# gpunn_families(<target> <list> <source>...) writes a list of the families in the sources, which the target's sources
+# include as "<list>": GPUNN_FAMILY(name) for each <name>.cpp or <name>.cu without a header of its own. A source with a
+# header, such as reference.cpp with reference.hpp, is a tool of the families. So a new family is just a new file.
 function(gpunn_families target list)
   set(lines "")
   foreach(source ${ARGN})

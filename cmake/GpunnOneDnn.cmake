@@ -2,10 +2,10 @@
 option(GPUNN_ONEDNN "Build the backend onednn where oneDNN is found" ON)
 
 set(GPUNN_WITH_ONEDNN OFF)
-# Not with a sanitizer: oneDNN is not compiled with it, so that ThreadSanitizer does not see what its threads do, and
-# LeakSanitizer of GCC 12 fails when it looks through them.
+# Not with a sanitizer: oneDNN is not compiled with it, so ThreadSanitizer does not see its threads, and LeakSanitizer
+# of GCC 12 fails on them.
 if(GPUNN_ONEDNN AND NOT GPUNN_SANITIZE)
-  # Not its package for CMake: that asks for OpenCL, too.
+  # Not by its CMake package, which requires OpenCL, too.
   find_path(ONEDNN_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
   find_library(ONEDNN_LIBRARY dnnl)
   mark_as_advanced(ONEDNN_INCLUDE_DIR ONEDNN_LIBRARY)

@@ -1,4 +1,4 @@
-# What a user may choose, and what every target of the project is compiled with.
+# Options of the build, and the flags of every target.
 option(GPUNN_BUILD_TESTS "Build the tests" ON)
 option(GPUNN_BUILD_BENCHMARKS "Build the comparisons with other libraries in bench/" OFF)
 option(GPUNN_PYTHON "Build the Python package, with nanobind" OFF)
@@ -17,12 +17,12 @@ set(CMAKE_C_STANDARD 11)
 set(CMAKE_C_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
-# Several sources to a translation unit: the headers, which cost most, are parsed once for all of them. So names that are
-# local to a file must differ from those of the other files of its target.
+# Several sources form one translation unit: the headers, which cost most, are parsed once for all of them. So names
+# that are local to a file must differ from those of the other files of its target.
 if(NOT DEFINED CMAKE_UNITY_BUILD)
   set(CMAKE_UNITY_BUILD ON CACHE BOOL "Compile several sources at once: four times faster from scratch")
 endif()
-# With the 8 sources to a unit that CMake takes by itself, a third more is spent on headers.
+# CMake's default of 8 sources in a unit spends a third more time on headers.
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 24)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
@@ -38,7 +38,7 @@ endif()
 
 set(shadow_warning -Wshadow)
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  set(shadow_warning -Wshadow=local) # names of a file do not shadow those of the next
+  set(shadow_warning -Wshadow=local) # local names of a file do not shadow those of the next
 endif()
 add_library(gpunn_build_flags INTERFACE)
 target_compile_options(
@@ -49,13 +49,13 @@ target_compile_options(
             ${shadow_warning}
             $<$<BOOL:${GPUNN_WARNINGS_AS_ERRORS}>:-Werror>>
             $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
-            # The compiler collects its garbage less often: a tenth faster for a third more memory.
+            # The compiler collects its garbage less often: this saves a tenth of the time for a third more memory.
             $<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:--param=ggc-min-heapsize=524288>
-            # -Wpedantic and -Wshadow find fault with what nvcc itself writes.
+            # -Wpedantic and -Wshadow warn about code that nvcc generates.
             $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra
             $<$<BOOL:${GPUNN_WARNINGS_AS_ERRORS}>:--Werror=all-warnings>>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  # GCC 12 sees overlaps in std::string's operator+ that are not there (GCC bug 105651).
+  # GCC 12 warns of overlaps in std::string's operator+ that do not exist (GCC bug 105651).
   target_compile_options(gpunn_build_flags INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-Wno-restrict>)
 endif()
 target_link_options(gpunn_build_flags INTERFACE LINKER:--as-needed) # fewer libraries to load at start-up

@@ -24,7 +24,7 @@ set(CPACK_DEBIAN_PACKAGE_MAINTAINER "The gpunn authors <gpunn@users.noreply.gith
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-# Of what is built here, and of NVIDIA's libraries, which need not come from packages.
+# Dependencies on packages of this build and of NVIDIA, whose libraries may also come from elsewhere.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR}/lib ${CUDAToolkit_LIBRARY_DIR})
 set(CPACK_PRE_BUILD_SCRIPTS ${debian}/finish.cmake)
 
@@ -55,7 +55,7 @@ set(CPACK_DEBIAN_GPUNN_PACKAGE_CONTROL_EXTRA ${debian}/triggers ${PROJECT_BINARY
 gpunn_debian_package(dev gpunn-dev libdevel DEPENDS "${same}" SUGGESTS "cmake, g++")
 gpunn_debian_package(cuda gpunn-cuda science DEPENDS "${same}" RECOMMENDS "libcublas-13-0, libcudnn9-cuda-13")
 if(GPUNN_PYTHON)
-  # They compile the modules, and take away what was compiled.
+  # Python packages compile their modules on installation, and remove the compiled files.
   set(CPACK_DEBIAN_PYTHON3_PACKAGE_CONTROL_EXTRA ${debian}/python3-gpunn.control/postinst
                                                  ${debian}/python3-gpunn.control/prerm)
   get_directory_property(minor DIRECTORY ${PROJECT_SOURCE_DIR}/python DEFINITION Python_VERSION_MINOR)

@@ -72,8 +72,8 @@ def timed(what, model, chosen, image=(1, 28, 28)):
     model = model.to(device, memory_format=layout)
     run = model
     if chosen.mode == "compile":
-        torch._dynamo.reset()  # each network for its own shapes, whatever was compiled before it
-        # With CUDA graphs; max-autotune tries its products for a minute a network besides.
+        torch._dynamo.reset()  # Each network is compiled for its own shapes, whatever was compiled before it.
+        # With CUDA graphs; max-autotune also tries its products for a minute for each network.
         run = torch.compile(model, mode="reduce-overhead", dynamic=False)
     images = torch.rand(chosen.batch, *image, device=device).to(memory_format=layout)
     labels = torch.randint(0, 10, (chosen.batch,), device=device)
@@ -97,7 +97,7 @@ def timed(what, model, chosen, image=(1, 28, 28)):
         step = captured(step, chosen.warmup)
     for _ in range(chosen.warmup):
         step()
-    # Several steps between two waits, as in a training: ten of gpunn's samples are taken like that too.
+    # Several steps between two waits, as in a training. Ten of gpunn's samples are taken in the same way.
     steps_per_sample = 10
     seconds = []
     for _ in range(max(chosen.steps // steps_per_sample, 5)):

@@ -1,5 +1,5 @@
-// A backend with one kernel: the matrix product on an NVIDIA GPU, through tiles in shared memory. All else that a model
-// needs is run by the base, "cuda_naive", on the same memory and the same stream.
+// A backend with one kernel: the matrix product on an NVIDIA GPU, with tiles in shared memory. The base, "cuda_naive",
+// runs all other ops, on the same memory and the same stream.
 #include <gpunn/plugin.hpp>
 #include <gpunn/plugin_cuda.hpp>
 

@@ -1,4 +1,4 @@
-/* What a trained model sees in images: classify_c RUN IMAGE... */
+/* Classifies images by a trained model: classify_c RUN IMAGE... */
 #include <gpunn/gpunn.h>
 
 #include <stdio.h>

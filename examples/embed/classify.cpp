@@ -1,4 +1,4 @@
-// What a trained model sees in images: classify RUN IMAGE... The images are shared among four threads that all call one
+// Classifies images by a trained model: classify RUN IMAGE... The images are shared among four threads that all call one
 // model, as the workers of a service do.
 #include <gpunn/error.hpp>
 #include <gpunn/model.hpp>

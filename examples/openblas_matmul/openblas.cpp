@@ -1,5 +1,4 @@
-// A backend with one kernel: the matrix product, through OpenBLAS. All else that a model needs is run by the base,
-// "cpu", on the same memory.
+// A backend with one kernel: the matrix product, by OpenBLAS. The base, "cpu", runs all other ops, on the same memory.
 #include <gpunn/plugin.hpp>
 
 #include <algorithm>
