@@ -1,4 +1,4 @@
-// The plugin "onednn": convolutions and matrix products by oneDNN, on top of "cpu". It is what `cpu` is raced against.
+// The plugin "onednn": convolutions and matrix products by oneDNN, on top of "cpu". It exists to race `cpu` against it.
 #include <gpunn/plugin.hpp>
 
 #include <string>

@@ -1,4 +1,4 @@
-// The section augmentation: what it takes, and what is said where it is wrong.
+// The section augmentation: its keys, and the messages about mistakes in them.
 #include <gpunn/experiment.hpp>
 
 #include "catch.hpp"

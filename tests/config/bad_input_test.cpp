@@ -1,4 +1,4 @@
-// Each class of bad input in an experiment, with the exact text of what is said.
+// Each class of bad input in an experiment, with the exact text of its message.
 #include <gpunn/error.hpp>
 
 #include "catch.hpp"

@@ -1,4 +1,4 @@
-// Blocks, branches, conditions and choices: what they become, and what can be wrong with them.
+// Blocks, branches, conditions and choices: the layers that they become, and the messages about mistakes.
 #include <gpunn/experiment.hpp>
 
 #include "catch.hpp"

@@ -1,4 +1,4 @@
-// Models: structure, parameters, repeats, branches, and what can be wrong with them.
+// Models: structure, parameters, repeats, branches, and the messages about mistakes.
 #include <gpunn/experiment.hpp>
 
 #include "catch.hpp"

@@ -1,4 +1,4 @@
-// What belongs to another task is told where it is written.
+// Keys that belong to another task are reported at their place.
 #include <gpunn/experiment.hpp>
 
 #include "catch.hpp"

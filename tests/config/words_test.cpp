@@ -1,4 +1,4 @@
-// What is said about words that other programs have for what an experiment or a model has.
+// The advice on words that other programs use for parts of an experiment or a model.
 #include <gpunn/vocabulary.hpp>
 #include <gpunn/words.hpp>
 

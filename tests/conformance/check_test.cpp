@@ -1,4 +1,4 @@
-// check() itself: it passes what is right and finds what is wrong, no more and no less.
+// check() itself: it passes right plugins and finds every planted mistake, no more and no less.
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
 

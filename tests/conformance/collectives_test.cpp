@@ -1,4 +1,4 @@
-// The suite "collectives": that it passes what is right is one half; samples of wrong plugins are the other.
+// The suite "collectives": it passes a right plugin, and finds the mistakes of the wrong sample plugins.
 #include <gpunn/check.hpp>
 
 #include <algorithm>

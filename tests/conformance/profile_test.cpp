@@ -1,4 +1,4 @@
-// Profiles: what must run, and that they name all that the programs of training and of inference are made of.
+// Profiles: the ops that must run, and that they name all ops of training and inference programs.
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
 

@@ -1,4 +1,4 @@
-// Each suite finds what it is there to find, on a backend that works behind the caller's back.
+// Each suite finds the mistakes that it exists for, on a backend that works behind the caller's back.
 #include <algorithm>
 #include <cstddef>
 #include <set>

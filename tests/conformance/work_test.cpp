@@ -1,4 +1,4 @@
-// Work in child processes: what comes back, and what becomes of work that ends its process.
+// Work in child processes: its results, and the report about work that ends its process.
 #include "conformance/process/work.hpp"
 
 #include <gpunn/error.hpp>

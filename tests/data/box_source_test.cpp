@@ -1,4 +1,4 @@
-// Samples of images with boxes: how they are varied, and what becomes of the boxes.
+// Samples of images with boxes: how they are augmented, and where the boxes then lie.
 #include "data/detection/box_source.hpp"
 
 #include <gpunn/data.hpp>

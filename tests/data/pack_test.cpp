@@ -1,4 +1,4 @@
-// Folders in one file: what is read of them is what is read of the folder, and damage is told.
+// Packed folders: they read like the folder itself, and damage is reported.
 #include <gpunn/data.hpp>
 #include <gpunn/error.hpp>
 

@@ -1,4 +1,4 @@
-// load_sizes: what is known of a data set that is not there.
+// load_sizes(): the sizes of a data set that is not on this machine.
 #include <gpunn/data.hpp>
 
 #include <algorithm>

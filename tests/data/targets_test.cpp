@@ -1,4 +1,4 @@
-// What data brings for tasks without classes: numbers and labels in tables, arrays and lists of images.
+// Targets of tasks without classes: numbers and labels in tables, arrays and lists of images.
 #include <gpunn/data.hpp>
 
 #include <cmath>

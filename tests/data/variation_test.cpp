@@ -1,4 +1,4 @@
-// How training images are varied on the host, and images that stay in their files.
+// How training images are augmented on the host, and images that stay in their files.
 #include <gpunn/data.hpp>
 
 #include <algorithm>

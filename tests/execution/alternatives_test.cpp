@@ -1,4 +1,4 @@
-// Of plugins that name each other as alternatives the faster one runs an op.
+// With plugins that name each other as alternatives, the faster one runs an op.
 #include <fstream>
 
 #include "catch.hpp"

@@ -1,4 +1,4 @@
-// Opening plugins on a device, memory, copies and timers; and what happens where a plugin does not keep its word.
+// Opening plugins on a device, memory, copies and timers; and plugins that break the contract.
 #include <utility>
 
 #include "catch.hpp"

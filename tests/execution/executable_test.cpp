@@ -1,4 +1,4 @@
-// Programs bound to a backend: what they compute, how they are captured, and that a step allocates nothing.
+// Programs bound to a backend: their results, their capture, and that a step allocates nothing.
 #include "catch.hpp"
 #include "execution/allocation_count.hpp"
 #include "execution/fixture.hpp"

@@ -1,4 +1,4 @@
-// ONNX files: what they say, their nodes as layers, and the model of these.
+// ONNX files: reading them, turning their nodes into layers, and the model of these layers.
 #include "config/layer_table.hpp"
 #include "fuzz.hpp"
 #include "interchange/onnx/import.hpp"

@@ -1,4 +1,4 @@
-// The library for C: what it gives, and callers that do wrong.
+// The library for C: its results, and its answers to wrong calls.
 #include <gpunn/gpunn.h>
 #include <gpunn/version.hpp>
 

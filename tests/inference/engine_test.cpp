@@ -1,4 +1,4 @@
-// The passes over the program of a model that is called: what each does, and that answers stay as they are.
+// The passes over the program of a model for inference: the changes of each, and that results stay the same.
 #include "inference/engine.hpp"
 
 #include <gpunn/engine.hpp>

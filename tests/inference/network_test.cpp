@@ -1,4 +1,4 @@
-// Networks in memory: their weights, trainings on arrays and on batches of the program's own, and what they answer.
+// Networks in memory: their weights, trainings on arrays and on batches of the program, and their predictions.
 #include <gpunn/error.hpp>
 #include <gpunn/network.hpp>
 

@@ -1,4 +1,4 @@
-// Augmented batches: of training alone, the same on every way to them, and good for the training.
+// Augmented batches: in training only, the same on every way to them, and useful for the training.
 #include <gpunn/augmentation.hpp>
 #include <gpunn/ops.h>
 

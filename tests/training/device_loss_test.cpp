@@ -1,4 +1,4 @@
-// A device that is lost in the middle of a run: what the user is told, and what is left.
+// A device that is lost in the middle of a run: the message to the user, and the files that remain.
 #include <cstdlib>
 #include <functional>
 

@@ -1,4 +1,4 @@
-// Frozen batch norms: whether their running statistics move, and the gradient through one that goes by them.
+// Frozen batch norms: whether their running statistics change, and the gradient through one that uses them.
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
 #include <gpunn/plan.hpp>

@@ -1,5 +1,4 @@
-// What becomes of the gradients before the update, the norm that is recorded of them, and the average of the
-// parameters.
+// Changes to the gradients before the update, the recorded norm of the gradients, and the average of the parameters.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,4 +1,4 @@
-// Trainings in bf16: what lies between layers is rounded, what is learnt is not.
+// Trainings in bf16: values between layers are rounded, parameters are not.
 #include <gpunn/ops.h>
 
 #include <algorithm>

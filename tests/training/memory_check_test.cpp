@@ -1,4 +1,4 @@
-// A device with too little memory: what is said, and that what it says is so.
+// A device with too little memory: the message, and that its numbers are right.
 #include "training/memory_check.hpp"
 
 #include <gpunn/error.hpp>

@@ -1,5 +1,5 @@
-// The layers that normalise, and batch norm in a training: what its running statistics are, that they are kept, and
-// that evaluation goes by them.
+// The layers that normalise. In a training with batch norm, its running statistics are right, are kept, and are used by
+// evaluations.
 #include <gpunn/evaluation.hpp>
 #include <gpunn/ops.h>
 #include <gpunn/plan.hpp>

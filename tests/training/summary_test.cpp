@@ -1,4 +1,4 @@
-// `gpunn summary`: what it counts, by hand and as is known of published networks.
+// `gpunn summary`: its counts, compared with counts by hand and with published numbers.
 #include <gpunn/error.hpp>
 #include <gpunn/plan.hpp>
 #include <gpunn/summary.hpp>

@@ -1,4 +1,4 @@
-// A training that starts from the weights of another: what is taken, what is not, and what is said.
+// A training that starts from another's weights: the tensors that it takes or leaves, and the messages.
 #include "training/transfer.hpp"
 
 #include <gpunn/error.hpp>

@@ -1,4 +1,4 @@
-// Products of bf16 matrices on what a processor has for them: AMX's tiles, or the dot products of AVX-512.
+// Products of bf16 matrices by the processor's instructions: AMX's tiles, or the dot products of AVX-512.
 #pragma once
 
 #include <gpunn/float_formats.hpp>

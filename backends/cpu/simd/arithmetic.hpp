@@ -1,5 +1,5 @@
-// Functions of one number and of two, over runs of them. An operand's step is 1, or 0 where one number stands for all.
-// y may be the very memory of an operand whose step is 1.
+// Functions of one number and of two, over runs of them. An operand's step is 1, or 0 if one number stands for all. y
+// may share the memory of an operand whose step is 1.
 #pragma once
 
 #include <cstdint>

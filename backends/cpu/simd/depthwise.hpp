@@ -1,5 +1,5 @@
-// The inner loops of depthwise convolution of channels-last images: every channel has a filter of its own, and a vector
-// is of channels.
+// The inner loops of depthwise convolution of channels-last images: a vector holds channels, each of which has its own
+// filter.
 #pragma once
 
 #include <gpunn/float_formats.hpp>

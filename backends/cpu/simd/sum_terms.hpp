@@ -1,5 +1,5 @@
-// Sums of terms that are computed on the way, for files of simd/, as sum.hpp has those of what lies in memory: in lanes
-// and blocks of our own, and beyond a block in f64.
+// Sums of terms that are computed on the way, for files of simd/; sum.hpp has sums of numbers in memory. Both add in a
+// fixed order of lanes and blocks, and in f64 beyond a block.
 #pragma once
 
 #include <cstdint>

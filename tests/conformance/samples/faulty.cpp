@@ -1,4 +1,4 @@
-// An overlay on cpu whose every kernel is wrong in a way of its own. check_test.cpp lists what must be found.
+// An overlay on cpu in which each kernel has a different mistake. check_test.cpp lists those that must be found.
 #include <cmath>
 
 #include "loops.hpp"
