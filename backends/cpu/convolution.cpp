@@ -230,7 +230,7 @@ ProductPlan plan_product(const OpDesc& desc, int threads) {
 
 DepthwisePlan plan_depthwise(const OpDesc& desc, int threads) {
   const ImageOp op = image_op_of(desc);
-  require(is_depthwise(op.shape), "this kernel is of depthwise convolutions");
+  require(is_depthwise(op.shape), "this kernel is for depthwise convolutions");
   require(!op.residual, "this kernel adds no residual");
   return plan_images<DepthwiseImages, DepthwiseFilter>(desc, threads, kDepthwiseScore);
 }
@@ -238,7 +238,7 @@ DepthwisePlan plan_depthwise(const OpDesc& desc, int threads) {
 WinogradPlan plan_winograd(const OpDesc& desc, int threads) {
   const ImageOp op = image_op_of(desc);
   require(suits_winograd(op.shape, op.pass),
-          "Winograd's convolution is of 3x3 filters at stride and dilation 1, and of "
+          "Winograd's convolution is for 3x3 filters at stride and dilation 1, and for "
           "enough channels and pixels");
   return plan_images<WinogradProduct, WinogradFilter>(desc, threads, kWinogradScore);
 }

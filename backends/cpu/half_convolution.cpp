@@ -89,11 +89,11 @@ uint64_t depthwise_workspace(const Algorithm& algorithm) {
 
 // By `kernels`; depthwise where there are none.
 HalfConvolutionPlan plan_half(const OpDesc& desc, int threads, const HalfTileKernels* kernels) {
-  require(desc.input(0).dtype == GPUNN_BF16, "this kernel is of bf16 tensors");
+  require(desc.input(0).dtype == GPUNN_BF16, "this kernel is for bf16 tensors");
   HalfConvolutionPlan plan;
   const auto use_images = [&](const ConvolutionShape& shape, ConvolutionPass pass) {
     if (kernels == nullptr) {
-      require(is_depthwise(shape), "this kernel is of depthwise convolutions");
+      require(is_depthwise(shape), "this kernel is for depthwise convolutions");
       plan.depthwise_images = std::make_shared<const DepthwiseImages>(shape, pass, threads);
       plan.own_workspace = depthwise_workspace(*plan.depthwise_images);
       return;
@@ -104,7 +104,7 @@ HalfConvolutionPlan plan_half(const OpDesc& desc, int threads, const HalfTileKer
   };
   const auto use_filter = [&](const ConvolutionShape& shape) {
     if (kernels == nullptr) {
-      require(is_depthwise(shape), "this kernel is of depthwise convolutions");
+      require(is_depthwise(shape), "this kernel is for depthwise convolutions");
       plan.depthwise_filter = std::make_shared<const DepthwiseFilter>(shape, threads);
       plan.own_workspace = depthwise_workspace(*plan.depthwise_filter);
       return;

@@ -34,7 +34,7 @@ ConvolutionShape pixels_of(int64_t batch, int64_t inputs, int64_t outputs) {
 }
 
 HalfMatmulPlan plan_half_matmul(const OpDesc& desc, int threads, const HalfTileKernels& kernels, int score) {
-  require(desc.input(0).dtype == GPUNN_BF16, "this kernel is of bf16 tensors");
+  require(desc.input(0).dtype == GPUNN_BF16, "this kernel is for bf16 tensors");
   HalfMatmulPlan plan;
   plan.score = score;
   plan.bias = desc.op() == GPUNN_OP_MATMUL_BIAS_ACTIVATION;

@@ -36,7 +36,7 @@ struct PoolPlan {
 PoolPlan make_plan(const OpDesc& desc, const Pool& shape, bool backward, int threads) {
   const int32_t dtype = desc.input(0).dtype;
   if (shape.channels_last) {
-    require(dtype != GPUNN_F16, "this kernel is of f32 and bf16 tensors");
+    require(dtype != GPUNN_F16, "this kernel is for f32 and bf16 tensors");
     const auto apart = [](const PoolAxis& axis) { return axis.stride >= axis.window; };
     require(dtype == GPUNN_F32 || !backward || (apart(shape.rows) && apart(shape.columns)),
             "gradients of windows that overlap are summed in f32 only");

@@ -107,7 +107,7 @@ std::vector<OpShape> wanted_ops(const BenchArguments& arguments) {
   if (what.size() == 1 && !arguments.preset.empty()) return bench_preset(arguments.preset);
   if (what.size() < 3 || !arguments.preset.empty()) {
     throw Error(
-        "bench wants 'op NAME SHAPE...', as in gpunn bench op matmul 512x512x512, 'op --preset NAME' or "
+        "bench needs 'op NAME SHAPE...', as in gpunn bench op matmul 512x512x512, 'op --preset NAME' or "
         "'kernels', or one experiment's file",
         ExitCode::usage);
   }
@@ -159,7 +159,7 @@ ExitCode run_ops(BenchArguments& arguments, bool as_json) {
 
 ExitCode run_inference(const BenchArguments& arguments, bool as_json) {
   if (arguments.what.size() != 2) {
-    throw Error("bench infer wants one model: gpunn bench infer RUN|CHECKPOINT|ONNX", ExitCode::usage);
+    throw Error("bench infer needs one model: gpunn bench infer RUN|CHECKPOINT|ONNX", ExitCode::usage);
   }
   ModelOptions options{.backend = arguments.backends,
                        .plugins = arguments.step.plugins,
@@ -187,7 +187,7 @@ constexpr double kLoaderSeconds = 5;
 
 ExitCode run_loader(const BenchArguments& arguments, bool as_json) {
   if (arguments.what.size() != 2) {
-    throw Error("bench data wants one experiment: gpunn bench data EXPERIMENT", ExitCode::usage);
+    throw Error("bench data needs one experiment: gpunn bench data EXPERIMENT", ExitCode::usage);
   }
   std::vector<Override> settings;
   if (!arguments.data.empty()) settings = data_settings(arguments.data);
@@ -217,7 +217,7 @@ Experiment measured_experiment(const std::filesystem::path& file, const std::vec
 
 ExitCode run_step(BenchArguments& arguments, bool as_json) {
   if (arguments.what.size() != 1) {
-    throw Error("bench wants 'op NAME SHAPE...', 'kernels', or one experiment's file", ExitCode::usage);
+    throw Error("bench needs 'op NAME SHAPE...', 'kernels', or one experiment's file", ExitCode::usage);
   }
   for (const auto& [given, option] :
        {std::pair{!arguments.chart.empty(), "--chart"}, std::pair{!arguments.preset.empty(), "--preset"},

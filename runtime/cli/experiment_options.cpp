@@ -65,7 +65,7 @@ std::vector<Override> parse_settings(const std::vector<std::string>& settings) {
   for (const std::string& setting : settings) {
     const std::size_t equals = setting.find('=');
     if (equals == std::string::npos || equals == 0) {
-      throw Error("--set wants KEY=VALUE, as in --set optimizer.learning_rate=0.1, and got '" + setting + "'",
+      throw Error("--set: expected KEY=VALUE, as in --set optimizer.learning_rate=0.1, found '" + setting + "'",
                   ExitCode::usage);
     }
     result.push_back({setting.substr(0, equals), setting.substr(equals + 1)});

@@ -80,7 +80,7 @@ void add_explain(CommandLine& line) {
     line.action = [&line, options] {
       ExplainRequest& request = options->request;
       if (request.overlay.empty() && request.heatmap.empty()) {
-        throw Error("explain wants a file to write: --overlay why.png, --heatmap map.png, or both", ExitCode::usage);
+        throw Error("explain needs a file to write: --overlay why.png, --heatmap map.png, or both", ExitCode::usage);
       }
       const TrainedModel model{options->model, model_overrides(options->settings, options->backend)};
       const std::vector<ExplainedImage> images = explain(model, request);

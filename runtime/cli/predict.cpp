@@ -159,7 +159,7 @@ void add_predict(CommandLine& line) {
         throw Error("'-', the paths on stdin, stands alone: without other files, and without --row", ExitCode::usage);
       }
       if (options->request.inputs.empty() && options->request.rows.empty()) {
-        throw Error("predict wants files or rows: gpunn predict RUN seven.png, or gpunn predict RUN --row 0",
+        throw Error("predict needs files or rows: gpunn predict RUN seven.png, or gpunn predict RUN --row 0",
                     ExitCode::usage);
       }
       const TrainedModel model{options->model, model_overrides(options->settings, options->backend)};

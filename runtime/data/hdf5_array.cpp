@@ -33,11 +33,11 @@ auto told(const fs::path& file, const Call& call) {
 Handle open_file(const fs::path& path) {
   if (!is_file(path)) {
     throw Error(
-        path.string() + (path_exists(path) ? " is no regular file" : ": no such file") + "; expected an HDF5 file",
+        path.string() + (path_exists(path) ? " is not a regular file" : ": no such file") + "; expected an HDF5 file",
         ExitCode::missing);
   }
   if (H5Fis_hdf5(path.c_str()) <= 0) {
-    throw Error(path.string() + ": it is no HDF5 file: expected one that begins with HDF5's signature");
+    throw Error(path.string() + ": it is not an HDF5 file: expected one that begins with HDF5's signature");
   }
   return told(path, [&] { return Handle(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose, "open it"); });
 }

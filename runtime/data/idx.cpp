@@ -64,7 +64,7 @@ class IdxReader {
   Shape read_header() {
     std::array<std::byte, 4> magic = {};
     const std::size_t got = reader_.read(magic);
-    if (got < magic.size()) fail(got, "the file ends inside its 4-byte magic number: it is no IDX file");
+    if (got < magic.size()) fail(got, "the file ends inside its 4-byte magic number: it is not an IDX file");
     const auto byte = [&](std::size_t i) { return std::to_integer<int>(magic[i]); };
     if (byte(0) != 0 || byte(1) != 0) {
       fail(0, "an IDX file begins with 0x00 0x00; found " + hex_byte(byte(0)) + " " + hex_byte(byte(1)));

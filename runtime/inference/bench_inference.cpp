@@ -103,7 +103,7 @@ InferenceBenchRow measure_calls(const Measured& measured, int64_t rows, const In
 
 InferenceBenchReport bench_inference(const std::filesystem::path& model, const InferenceBenchOptions& options,
                                      const ModelOptions& model_options) {
-  if (options.batches.empty()) throw Error("bench infer wants at least one number of rows", ExitCode::usage);
+  if (options.batches.empty()) throw Error("bench infer needs at least one number of rows", ExitCode::usage);
   if (options.profile && !options.profile->file.empty()) {
     training::require_output(options.profile->file);
     require_writable(options.profile->file, {model});

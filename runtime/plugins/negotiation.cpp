@@ -17,7 +17,7 @@ constexpr int kLargestMajor = 32;
 
 std::string mismatch(const std::string& of_plugin) {
   return "plugin speaks " + of_plugin + ", host speaks " + std::to_string(GPUNN_ABI_MAJOR) +
-         "; build it anew against the headers of this gpunn";
+         "; build it again against the headers of this gpunn";
 }
 
 std::string version(int major, int minor) { return std::to_string(major) + "." + std::to_string(minor); }

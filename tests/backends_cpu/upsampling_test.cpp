@@ -61,7 +61,7 @@ TEST_CASE("up-sampling and its backward, at any number of threads") {
   });
 }
 
-TEST_CASE("up-sampling refuses what is no multiple") {
+TEST_CASE("up-sampling refuses what is not a multiple") {
   const Tensor<float> x({1, 1, 2, 3});
   Tensor<float> y({1, 1, 4, 6});
   const auto refusal = [&](int32_t rows, int32_t columns, int32_t mode) {

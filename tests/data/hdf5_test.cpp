@@ -205,7 +205,7 @@ TEST_CASE("HDF5 files that don't hold a data set are refused, and say what they 
   }
   SECTION("no HDF5") {
     test::write_file(file.config.path, "PK\x03\x04");
-    fails("it is no HDF5 file");
+    fails("it is not an HDF5 file");
     file.config.path = file.folder / "none.h5";
     fails("no such file");
     CHECK(test::code_of([&] { file.load(); }) == gpunn::ExitCode::missing);

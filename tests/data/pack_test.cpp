@@ -140,7 +140,7 @@ TEST_CASE("a packed folder that is stale, damaged or cut off is refused") {
       CHECK_THROWS_AS(p.open(), Error);
     }
     p.replace(whole.substr(0, whole.size() / 2));
-    CHECK_THROWS_WITH(p.open(), Contains("cut off") && Contains("Pack the folder anew"));
+    CHECK_THROWS_WITH(p.open(), Contains("cut off") && Contains("Pack the folder again"));
   }
   SECTION("a byte anywhere is another") {
     p.detach();
@@ -163,7 +163,7 @@ TEST_CASE("a packed folder that is stale, damaged or cut off is refused") {
   }
   SECTION("it is something else") {
     p.replace(std::string(100, 'x'));
-    CHECK_THROWS_WITH(p.load(p.file), Contains("it is no packed folder"));
+    CHECK_THROWS_WITH(p.load(p.file), Contains("it is not a packed folder"));
     p.replace("gpunn pack 9" + whole.substr(12));
     CHECK_THROWS_WITH(p.load(p.file), Contains("another version"));
   }

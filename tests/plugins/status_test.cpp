@@ -24,7 +24,7 @@ TEST_CASE("a file that can't serve says why", "[plugins]") {
   const auto expected =
       GENERATE(Expected{"foreign", "no_symbol", PluginStatus::not_a_plugin, "does not export gpunn_plugin_query_v1"},
                Expected{"foreign", "other_major", PluginStatus::abi_mismatch,
-                        "plugin speaks 2, host speaks 1; build it anew against the headers"},
+                        "plugin speaks 2, host speaks 1; build it again against the headers"},
                Expected{"tables", "table_of_major_2", PluginStatus::abi_mismatch, "plugin speaks 2.1, host speaks 1"},
                Expected{"tables", "returns_null", PluginStatus::abi_mismatch, "returned NULL"},
                Expected{"dependency", "needs_absent", PluginStatus::dependency_missing, "libgpunn_test_absent.so"},

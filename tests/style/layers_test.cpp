@@ -56,6 +56,6 @@ TEST_CASE("each row is scaled and moved by the numbers of its style") {
   close(rows("", 4), {-1.5, 2.5, -11, 9, -1.5, 2.5, -11, 9});
   close(rows("", 1), {-1.5, 2.5});
   close(rows(", style: 1", 3), {-11, 9, -11, 9, -11, 9});
-  CHECK_THROWS_WITH(rows("", 3), Contains("3 rows is no multiple of the 2 styles"));
+  CHECK_THROWS_WITH(rows("", 3), Contains("3 rows is not a multiple of the 2 styles"));
   CHECK_THROWS_WITH(rows(", style: 2", 2), Contains("less than styles (2), found 2"));
 }

@@ -86,13 +86,13 @@ TEST_CASE("a network of several styles paints each of them, from a run folder") 
   CHECK(paint({run.run, {}}, request).front().width == 37);
 }
 
-TEST_CASE("a batch that is no multiple of the styles is refused") {
+TEST_CASE("a batch that is not a multiple of the styles is refused") {
   const TemporaryFolder folder;
   const std::string file = folder.write("a.ppm", stripes(9)).string();
   const Experiment experiment =
       parse_experiment(painter(", styles: [" + file + ", " + file + ", " + file + "]"), "three.yaml");
   training::Session session = training::Session::open(experiment);
-  CHECK_THROWS_WITH(session.train_steps(1), Contains("4 rows is no multiple of the 3 styles"));
+  CHECK_THROWS_WITH(session.train_steps(1), Contains("4 rows is not a multiple of the 3 styles"));
 }
 
 TEST_CASE("super-resolution learns by features, of colours and of luma") {

@@ -156,8 +156,8 @@ static void pack_rows(const float* from, int64_t k_stride, int64_t count, int64_
   }
 }
 
-// Rows of i are contiguous in the source: transposed. Where width is no multiple of the lanes it is smaller than them,
-// and each store's surplus is overwritten by the next.
+// Rows of i are contiguous in the source: transposed. Where width is not a multiple of the lanes it is smaller than
+// them, and each store's surplus is overwritten by the next.
 static void pack_columns(const float* from, int64_t index_stride, int64_t count, int64_t width, int64_t k, float* to) {
   for (int64_t i = 0; i < width; i += kLanes) {
     for (int64_t p = 0; p < k; p += kLanes) {

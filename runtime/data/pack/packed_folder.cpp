@@ -32,7 +32,7 @@ void append_number(std::string& to, Number number) {
 }
 
 [[noreturn]] void refuse(const fs::path& file, const std::string& why) {
-  throw Error(file.string() + ": " + why + ". Pack the folder anew: gpunn data pack FOLDER --to " + file.string());
+  throw Error(file.string() + ": " + why + ". Pack the folder again: gpunn data pack FOLDER --to " + file.string());
 }
 
 // Takes numbers and texts from the front of an index.
@@ -148,7 +148,7 @@ PackedFolder::PackedFolder(const fs::path& file) : path_(file) {
     throw Error("can't read " + file.string() + ": " + reason_of(errno), ExitCode::missing);
   }
   const auto size = static_cast<std::size_t>(info.st_size);
-  if (size < kPackMagic.size() + kPackTrailerBytes) refuse(file, "it is no packed folder: it has too few bytes");
+  if (size < kPackMagic.size() + kPackTrailerBytes) refuse(file, "it is not a packed folder: it has too few bytes");
   void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, descriptor.get(), 0);
   if (mapped == MAP_FAILED) throw Error("can't read " + file.string() + ": " + reason_of(errno), ExitCode::missing);
   bytes_ = {static_cast<const uint8_t*>(mapped), size};
@@ -156,7 +156,7 @@ PackedFolder::PackedFolder(const fs::path& file) : path_(file) {
     const std::string_view all(reinterpret_cast<const char*>(bytes_.data()), size);
     if (!all.starts_with(kPackMagic)) {
       refuse(file, all.starts_with("gpunn pack ") ? "it was packed by another version of gpunn"
-                                                  : "it is no packed folder: it does not begin as one");
+                                                  : "it is not a packed folder: it does not begin as one");
     }
     const std::string_view trailer = all.substr(size - kPackTrailerBytes);
     if (!trailer.ends_with(kPackEnd)) refuse(file, "it is cut off, or its end is damaged");
@@ -188,7 +188,7 @@ void PackedFolder::require_current() const {
   if (now.files == index_.folder_files && now.crc == index_.folder_crc) return;
   throw Error(path_.string() + ": the folder " + index_.folder + " has changed since it was packed (" +
               std::to_string(index_.folder_files) + " files then, " + std::to_string(now.files) +
-              " now, or others). Pack it anew: gpunn data pack " + index_.folder + " --to " + path_.string() +
+              " now, or others). Pack it again: gpunn data pack " + index_.folder + " --to " + path_.string() +
               "; where the packed file is to stand for itself, move the folder away");
 }
 

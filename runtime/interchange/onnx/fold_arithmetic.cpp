@@ -15,7 +15,7 @@ using SizeFunction = Size (*)(Size, Size);
 using FloatFunction = float (*)(float, float);
 using FloatMap = float (*)(float);
 
-[[noreturn]] void refuse_sizes() { throw Unsupported("computes a size that is no multiple of the batch"); }
+[[noreturn]] void refuse_sizes() { throw Unsupported("computes a size that is not a multiple of the batch"); }
 
 Size checked(bool overflow, int64_t factor, bool of_batch) {
   if (overflow) throw Unsupported("computes a size beyond 64 bits");

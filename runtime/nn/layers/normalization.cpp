@@ -84,7 +84,7 @@ ValueId of_rows(graph::Expressions& e, ValueId table, const Shape& x, int64_t st
   to[0] = x[0];
   if (x[0] < styles) return e.view(e.slice(table, 0, 0, x[0]), to);
   if (x[0] % styles != 0) {
-    fail("a batch of " + std::to_string(x[0]) + " rows is no multiple of the " + std::to_string(styles) + " styles");
+    fail("a batch of " + std::to_string(x[0]) + " rows is not a multiple of the " + std::to_string(styles) + " styles");
   }
   const ValueId repeated = e.expand(e.view(table, {1, styles * channels}), {x[0] / styles, styles * channels});
   return e.view(repeated, to);

@@ -68,7 +68,7 @@ std::optional<Response> Api::admit(const RequestHead& head) const {
     const std::string_view given = head.header("Authorization");
     if (!is_same_word(given.substr(0, kScheme.size()), kScheme) ||
         !is_same_secret(given.substr(kScheme.size()), token_)) {
-      Response refusal = error_response(401, "the service wants its token: 'Authorization: Bearer TOKEN'");
+      Response refusal = error_response(401, "the service needs its token: 'Authorization: Bearer TOKEN'");
       refusal.headers.emplace_back("WWW-Authenticate", "Bearer");
       return refusal;
     }
@@ -184,7 +184,7 @@ bool Api::route_health(const ExchangePtr& exchange, const Target& target) {
   // A lost device can't be used again in this process: only a new one helps, so this one is not alive.
   const bool lost = repository_.lost();
   if (target.path[2] == "live") {
-    answer_now(exchange, lost ? error_response(400, "a model's device is lost; start the service anew") : Response{});
+    answer_now(exchange, lost ? error_response(400, "a model's device is lost; restart the service") : Response{});
     return true;
   }
   if (target.path[2] != "ready") return false;

@@ -73,7 +73,7 @@ class HttpServer::Impl {
     require_tls_files(options);
     if (!options.certificate.empty()) {
       throw Error(
-          "this gpunn was built without OpenSSL, so it serves no TLS; install Debian's libssl-dev and build anew",
+          "this gpunn was built without OpenSSL, so it serves no TLS; install Debian's libssl-dev and build again",
           ExitCode::missing);
     }
 #endif

@@ -39,7 +39,7 @@ ValueId of_rows(Expressions& e, ValueId grams, int64_t rows) {
   const int64_t styles = shape.at(0);
   if (rows <= styles) return e.slice(grams, 0, 0, rows);
   if (rows % styles != 0) {
-    throw Error("a batch of " + std::to_string(rows) + " rows is no multiple of the " + std::to_string(styles) +
+    throw Error("a batch of " + std::to_string(rows) + " rows is not a multiple of the " + std::to_string(styles) +
                     " styles of loss.styles; change data.batch_size",
                 ExitCode::usage);
   }

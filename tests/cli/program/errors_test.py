@@ -21,9 +21,9 @@ class ExitCodes(ProgramTest):
         self.fails(2, "did you mean '--seed'?", "run", "x.yaml", "--seedd", "3")
         self.fails(2, "try 'gpunn data get --help'", "data", "get", "--xyzzy")
         self.fails(2, "experiment is required", "run")
-        self.fails(2, "--set wants KEY=VALUE", *self.points("--set", "epochs"))
-        self.fails(2, "predict wants files or rows", "predict", "somewhere")
-        self.fails(2, "bench wants", "bench", "op", "matmul")
+        self.fails(2, "--set: expected KEY=VALUE", *self.points("--set", "epochs"))
+        self.fails(2, "predict needs files or rows", "predict", "somewhere")
+        self.fails(2, "bench needs", "bench", "op", "matmul")
         self.fails(2, "tcsh not in", "completion", "tcsh")
 
     def test_words_of_the_field_are_understood(self):
