@@ -50,6 +50,12 @@ ValueId Expressions::to_f32(ValueId x) {
   return result;
 }
 
+ValueId Expressions::truncated(ValueId x) {
+  const ValueId whole = graph_.add_value(name_, {DType::i32, shape(x)}, Storage::arena);
+  graph_.add_into(GPUNN_OP_COPY, name_, {}, {x}, {whole});
+  return to_f32(whole);
+}
+
 ValueId Expressions::of_first(ValueId x, int64_t count) {
   const int64_t size = shape(x)[0];
   if (count == size) return x;

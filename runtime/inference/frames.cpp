@@ -16,7 +16,7 @@ namespace gpunn::inference {
 
 namespace {
 
-constexpr std::string_view kMagic = "YUV4MPEG2", kFrame = "FRAME";
+constexpr std::string_view kY4m = "YUV4MPEG2", kFrame = "FRAME";
 constexpr std::size_t kLongestLine = 4096;
 constexpr const char* kConvert = "; as with ffmpeg -i FILE -pix_fmt yuv420p -f yuv4mpegpipe -";
 
@@ -68,8 +68,8 @@ FrameFormat read_header(const std::string& header) {
   std::istringstream words(header);
   std::string word;
   words >> word;
-  if (word != kMagic) {
-    refuse("expected Y4M, which begins with " + std::string(kMagic) + kConvert + ". For raw RGB give --frames");
+  if (word != kY4m) {
+    refuse("expected Y4M, which begins with " + std::string(kY4m) + kConvert + ". For raw RGB give --frames");
   }
   std::vector<std::string> tags;
   while (words >> word) tags.push_back(word);
@@ -114,7 +114,7 @@ std::size_t FrameFormat::bytes() const {
 
 std::string FrameFormat::header() const {
   if (rgb) return "";
-  return std::string(kMagic) + " W" + std::to_string(width) + " H" + std::to_string(height) + tags + "\n";
+  return std::string(kY4m) + " W" + std::to_string(width) + " H" + std::to_string(height) + tags + "\n";
 }
 
 std::string FrameFormat::frame_header() const { return rgb ? "" : std::string(kFrame) + "\n"; }

@@ -75,6 +75,25 @@ void fake_quantize_reference(ReferenceCall& call) {
   map_elements(call, [&](double x) { return (stored(x, a.scale, a.zero_point) - a.zero_point) * a.scale; });
 }
 
+// To the nearest integer, ties to even. Every step is exact, whatever the backend makes of sums.
+ValueId nearest(Composition& c, ValueId x) {
+  const ValueId inner = c.truncated(x);
+  const ValueId twice = c.scaled(c.sub(x, inner), 2), step = c.truncated(twice);
+  const ValueId away = c.add(inner, step);  // ties away from 0
+  const ValueId even = c.scaled(c.truncated(c.scaled(away, 0.5)), 2);
+  return c.select(c.mul(c.equal(twice, step), step), even, away);
+}
+
+// x is cut before it is rounded, which is the same, since the limits are integers. A NaN equals nothing, itself
+// included.
+std::vector<ValueId> fake_quantize_parts(Composition& c) {
+  const auto a = c.attrs<gpunn_quantize_attrs>();
+  const ValueId scale = c.constant(a.scale), steps = c.div(c.in(0), scale);
+  const ValueId least = c.constant(-a.zero_point), most = c.constant(kMost - a.zero_point);
+  const ValueId number = c.select(c.equal(steps, steps), steps, least);
+  return {c.mul(nearest(c, c.minimum(c.maximum(number, least), most)), scale)};
+}
+
 // Where x is stored as it is, but for rounding.
 void fake_quantize_gradient(GradientContext& c) {
   graph::Expressions e = c.expressions();
@@ -256,6 +275,7 @@ std::vector<OpInfo> rows() {
        .request = dequantize_request},
       {.id = GPUNN_OP_FAKE_QUANTIZE,
        .gradient = fake_quantize_gradient,
+       .decompose = fake_quantize_parts,
        .describe = describe_quantize,
        .reference = fake_quantize_reference,
        .tolerance = {{one_rounding_scale, "a product of an integer"}},

@@ -6,11 +6,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
+#include <span>
 #include <thread>
 
 #include "catch.hpp"
+#include "compiler/decompose.hpp"
+#include "execution/compiler.hpp"
+#include "execution/executable.hpp"
 #include "inference/models.hpp"
 #include "temporary_folder.hpp"
 
@@ -217,4 +222,44 @@ TEST_CASE("calls of other numbers of rows and of other threads share the constan
   }
   for (std::thread& thread : threads) thread.join();
   for (std::size_t i = 0; i < apart.size(); ++i) CHECK(difference(found[i], expected[i % 4]) < 1e-5);
+}
+
+TEST_CASE("a backend without a kernel of FAKE_QUANTIZE rounds to the same bits by other ops") {
+  const plugins::PluginRegistry registry;
+  execution::Backend backend(registry, "cpu");
+  const std::vector<float> x = {0.5F,
+                                1.5F,
+                                -0.5F,
+                                -2.5F,
+                                0.49999997F,
+                                127.4999F,
+                                300,
+                                -300,
+                                1e30F,
+                                -1e30F,
+                                3.3F,
+                                std::numeric_limits<float>::quiet_NaN(),
+                                std::numeric_limits<float>::infinity()};
+  const TensorType type{DType::f32, {static_cast<int64_t>(x.size())}};
+  const auto rounded = [&](bool whole) {
+    graph::Graph g;
+    const graph::ValueId input = g.add_value("x", type, graph::Storage::data);
+    const graph::ValueId output = g.add_value("y", type, graph::Storage::state);
+    g.add_into(GPUNN_OP_FAKE_QUANTIZE, "q", graph::Attributes::of(gpunn_quantize_attrs{0, 1.0F, 100}), {input},
+               {output});
+    compiler::decompose_unserved(g, [&](const graph::OpSignature& signature) {
+      return signature.op == GPUNN_OP_FAKE_QUANTIZE && !whole ? -1 : backend.place(signature).rank;
+    });
+    CHECK((g.nodes().size() == 1) == whole);
+    const execution::CompiledProgram program =
+        execution::place_and_plan(std::move(g), backend, execution::FuseSubgraphs::none);
+    execution::Variables variables(backend);
+    variables.create("x", type, graph::Storage::data);
+    variables.write("x", std::as_bytes(std::span(x)));
+    const execution::Buffer arena = backend.allocate(program.plan.arena_bytes);
+    execution::Executable(backend, variables, program, arena.data()).run();
+    backend.synchronize();
+    return variables.read("y");
+  };
+  CHECK(rounded(true) == rounded(false));
 }
