@@ -111,8 +111,8 @@ TEST_CASE("a pipe is read to its end, however slowly it comes") {
 TEST_CASE("an input file is a regular one") {
   const TemporaryFolder folder;
   REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
-  CHECK_THROWS_WITH(InputFile(folder / "pipe"), Contains("no regular file"));
-  CHECK_THROWS_WITH(InputFile("/dev/zero"), Contains("no regular file"));
+  CHECK_THROWS_WITH(InputFile(folder / "pipe"), Contains("not a regular file"));
+  CHECK_THROWS_WITH(InputFile("/dev/zero"), Contains("not a regular file"));
   CHECK_THROWS_WITH(InputFile(folder.path()), Contains("it is a folder"));
   write_atomically(folder / "f", "abc");
   InputFile file(folder / "f");

@@ -55,7 +55,7 @@ class ExplainTest(ProgramTest):
         def told(*arguments, code=2):
             return self.gpunn("explain", self.run_folder, *arguments, code=code).stderr
 
-        self.assertIn("wants a file to write", told(image))
+        self.assertIn("needs a file to write", told(image))
         unknown = told(image, "--overlay", "o.png", "--layer", "conv9")
         self.assertRegex(unknown, "no layer 'conv9'; layers with rows and columns: conv1, .*; did you mean 'conv")
         self.assertIn("no class 10; classes count from 0 to 9: 0, 1", told(image, "--overlay", "o.png", "--class", 10))
