@@ -719,7 +719,7 @@ def matmul_bias_activation(
     ``bias``: any shape of f32.
     ``transpose_a``: a is transposed.
     ``transpose_b``: b is transposed.
-    ``activation``: what is applied last.
+    ``activation``: the activation, which is applied last.
 
     Returns ``y``: any shape of f32, bf16 or f16.
     """
@@ -745,7 +745,7 @@ def bias_activation_backward(
 
     ``dy``: [N, C, ...] of f32, bf16 or f16.
     ``y``: [N, C, ...] of f32, bf16 or f16.
-    ``activation``: what is applied last.
+    ``activation``: the activation, which is applied last.
 
     Returns ``dx``: [N, C, ...] of f32, bf16 or f16, ``db``: [C] of f32.
     """
@@ -875,7 +875,7 @@ def conv2d_bias_activation(
     ``pad``: zeros on both sides of rows and columns.
     ``dilation``: distance between the filter's elements.
     ``groups``: groups of channels that are convolved by themselves.
-    ``activation``: what is applied last.
+    ``activation``: the activation, which is applied last.
 
     Returns ``y``: any shape of f32, bf16 or f16.
     """
@@ -915,7 +915,7 @@ def conv2d_bias_add_activation(
     ``pad``: zeros on both sides of rows and columns.
     ``dilation``: distance between the filter's elements.
     ``groups``: groups of channels that are convolved by themselves.
-    ``activation``: what is applied last.
+    ``activation``: the activation, which is applied last.
 
     Returns ``y``: any shape of f32, bf16 or f16.
     """
@@ -1058,7 +1058,7 @@ def upsample2d(
 
     ``x``: [N, C, H, W] of f32, bf16 or f16.
     ``factor``: how many times as many rows and columns.
-    ``mode``: how pixels between are found.
+    ``mode``: how pixels in between are computed.
 
     Returns ``y``: any shape of f32, bf16 or f16.
     """
@@ -1079,7 +1079,7 @@ def upsample2d_backward(
 
     ``dy``: [N, C, P, Q] of f32, bf16 or f16.
     ``factor``: how many times as many rows and columns.
-    ``mode``: how pixels between are found.
+    ``mode``: how pixels in between are computed.
 
     Returns ``dx``: any shape of f32, bf16 or f16.
     """
@@ -1728,7 +1728,7 @@ def reduce(
     ``x[...] -> y[?]``
 
     ``x``: [...] of f32.
-    ``kind``: what is made of the elements.
+    ``kind``: how the elements are combined.
     ``axes``: the dimensions that are reduced.
     ``keep_dims``: reduced dimensions stay, with size 1.
 
@@ -1791,7 +1791,7 @@ def pad(
     out: Any = None,
     backend: str | Backend | None = None,
 ) -> Array:
-    """X in the midst of zeros.
+    """X padded with zeros.
 
     ``x:float[...] -> y:float[?]``
 
@@ -1826,7 +1826,7 @@ def slice(
 
 
 def concat(*tensors: Array, axis: int = 0, out: Any = None, backend: str | Backend | None = None) -> Array:
-    """Tensors one behind the other along a dimension.
+    """Tensors concatenated along a dimension.
 
     ``x:float[?] and:float[?] more*:float[?] -> y:float[?]``
 
@@ -2266,8 +2266,8 @@ def sample_indices(
     ``step``: a scalar of i64.
     ``rows``: rows of the data.
     ``batch``: rows of a batch.
-    ``shuffle``: an order of its own per epoch.
-    ``drop_last``: no batch that is not full.
+    ``shuffle``: draw a new order for each epoch.
+    ``drop_last``: skip a last batch that is not full.
     ``seed``: seed of the random numbers.
     ``stream``: which of the seed's independent sequences of random numbers.
 
@@ -2663,10 +2663,10 @@ def assign_points(
 
     ``points``: [P, 3] of f32.
     ``boxes``: [N, M, 5] of f32.
-    ``radius``: strides between a point and its box's middle.
-    ``reach``: strides between a point and its box's farthest side.
-    ``least_stride``: the stride whose points take boxes of any smallness.
-    ``most_stride``: the stride whose points take boxes of any size.
+    ``radius``: largest distance of a point to its box's centre, in strides.
+    ``reach``: largest distance of a point to its box's farthest side, in strides.
+    ``least_stride``: the stride whose points accept boxes of any small size.
+    ``most_stride``: the stride whose points accept boxes of any large size.
 
     Returns ``label``: [N, P] of i32, ``box``: [N, P, 4] of f32, ``centerness``: [N, P] of f32.
     """
@@ -2695,7 +2695,7 @@ def assign_anchors(
     ``anchors``: [A, 4] of f32.
     ``boxes``: [N, M, 5] of f32.
     ``positive``: the overlap from which an anchor learns a box.
-    ``negative``: the overlap below which it learns that there is none.
+    ``negative``: the overlap below which it learns that there is no box.
 
     Returns ``label``: [N, A] of i32, ``box``: [N, A, 4] of f32.
     """
@@ -2718,7 +2718,7 @@ def focal_loss(
     ``x``: [R, C] of f32.
     ``label``: [R] of i32.
     ``alpha``: weight of the label's class.
-    ``gamma``: power of what is missing.
+    ``gamma``: power of 1 - p, with p the probability of the label.
 
     Returns ``loss``: [R] of f32.
     """
@@ -2743,7 +2743,7 @@ def focal_loss_backward(
     ``x``: [R, C] of f32.
     ``label``: [R] of i32.
     ``alpha``: weight of the label's class.
-    ``gamma``: power of what is missing.
+    ``gamma``: power of 1 - p, with p the probability of the label.
 
     Returns ``dx``: [R, C] of f32.
     """
@@ -2795,16 +2795,16 @@ def non_maximum_suppression(
     out: Any = None,
     backend: str | Backend | None = None,
 ) -> Array:
-    """The best boxes of those that overlap.
+    """The best ones of boxes that overlap.
 
     ``boxes[N,P,4] scores[N,P,C] -> y[?]; C>0``
 
     ``boxes``: [N, P, 4] of f32.
     ``scores``: [N, P, C] of f32.
-    ``overlap``: above it a box says again what another says.
-    ``least_score``: scores that are not above it are left out.
-    ``most``: how many boxes are kept.
-    ``by_class``: only boxes of one class say the same.
+    ``overlap``: overlap above which the weaker of two boxes is dropped.
+    ``least_score``: scores of at most this are dropped.
+    ``most``: most boxes that are kept.
+    ``by_class``: only boxes of the same class are compared.
 
     Returns ``y``: any shape of f32.
     """
@@ -2830,8 +2830,8 @@ def quantize(
     ``x[...] -> y:u8[...]; elementwise``
 
     ``x``: [...] of f32.
-    ``scale``: what one step stands for.
-    ``zero_point``: what 0 is stored as.
+    ``scale``: the value of one step.
+    ``zero_point``: the stored value of 0.
 
     Returns ``y``: [...] of u8.
     """
@@ -2851,8 +2851,8 @@ def dequantize(
     ``x:u8[...] -> y[...]; elementwise``
 
     ``x``: [...] of u8.
-    ``scale``: what one step stands for.
-    ``zero_point``: what 0 is stored as.
+    ``scale``: the value of one step.
+    ``zero_point``: the stored value of 0.
 
     Returns ``y``: [...] of f32.
     """
@@ -2872,8 +2872,8 @@ def fake_quantize(
     ``x[...] -> y[...]~x; elementwise``
 
     ``x``: [...] of f32.
-    ``scale``: what one step stands for.
-    ``zero_point``: what 0 is stored as.
+    ``scale``: the value of one step.
+    ``zero_point``: the stored value of 0.
 
     Returns ``y``: [...] of f32.
     """
@@ -2923,10 +2923,10 @@ def quantized_conv2d(
     ``bias``: [K] of f32.
     ``residual``: [N, K, P, Q] of u8; may be left out.
     ``stride``: step of the filter in rows and columns.
-    ``pad``: what stands for 0 on both sides of rows and columns.
+    ``pad``: the value of the padding on both sides of rows and columns.
     ``dilation``: distance between the filter's elements.
     ``groups``: groups of channels that are convolved by themselves.
-    ``activation``: what is applied last.
+    ``activation``: the activation, which is applied last.
     ``x_scale``: scale of x.
     ``x_zero_point``: zero point of x.
     ``residual_scale``: scale of the residual.
