@@ -243,7 +243,7 @@ struct Saved {
 
 // Of a plane, for the gradients of its channel.
 struct PlaneSums {
-  double* dgamma = nullptr;  // null: nobody wants them
+  double* dgamma = nullptr;  // null: not needed
   double* dbeta = nullptr;
 };
 
