@@ -43,6 +43,7 @@ enum : uint64_t {
   kTestShareStream = 0x7368617265730000,
   kValidationShareStream = 0x7368617265730001,
   kPatchStream = 0x7061746368000000,
+  kPatchImageStream = 0x7061746368000001,
   kStyleNoiseStream = 0x7374796c65000000,
   kBoxStream = 0x626f786573000000,
   kBoxOrderStream = 0x626f786573000001,

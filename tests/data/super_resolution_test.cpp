@@ -7,7 +7,10 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "catch.hpp"
 #include "data/files.hpp"
@@ -194,6 +197,65 @@ TEST_CASE("own photographs are read from folders, with small images of their own
   settings.test_small_path.clear();
   settings.patch_size = 40;
   CHECK_THROWS_WITH(load_dataset(config), Contains("no training image holds a patch of 40"));
+}
+
+TEST_CASE("photographs that are decoded anew give patches of all of them, the same ones from any step on") {
+  const test::TemporaryFolder folder;
+  // Each is a step of its own darker than the one before, so that a patch tells which one it is of.
+  constexpr int kImages = 3;
+  for (int i = 0; i < kImages; ++i) {
+    data::Image image{40, 36, 1, std::vector<uint8_t>(40 * 36, static_cast<uint8_t>(200 - 40 * i))};
+    for (std::size_t at = 0; at < image.values.size(); at += 7) ++image.values[at];
+    std::ofstream(folder.path() / ("p" + std::to_string(i) + ".png"), std::ios::binary) << data::encode_png(image);
+  }
+  fs::create_directories(folder.path() / "test");
+  fs::copy(folder.path() / "p0.png", folder.path() / "test");
+  fs::create_directories(folder.path() / "train");
+  for (int i = 0; i < kImages; ++i)
+    fs::rename(folder.path() / ("p" + std::to_string(i) + ".png"),
+               folder.path() / "train" / ("p" + std::to_string(i) + ".png"));
+  DataConfig config = drawn_config(photographs(2, 16));
+  config.dataset = "photograph_folder";
+  config.path = folder.path() / "train";
+  config.test_path = folder.path() / "test";
+  auto& settings = std::get<PhotographSet>(config.kind);
+  settings.also_scaled = {0.8, 0.3};
+  const Dataset whole = load_dataset(config);
+  settings.decode = Decoding::each_epoch;
+  const Dataset streamed = load_dataset(config);
+  CHECK(streamed.train.samples == whole.train.samples);
+  CHECK_THAT(streamed.notes.back(), Contains("are in memory at a time"));
+  // Of the factor 0.3 none is as large as a patch.
+  CHECK_THAT(whole.notes.front(), Contains("3 of 9 training images are smaller"));
+  CHECK_THAT(streamed.notes.front(), Contains("3 of 9 training images are smaller"));
+
+  // A window has 256 patches of each of up to six pairs: these steps lie in six of them.
+  const std::vector<int64_t> steps = {0, 1, 100, 191, 192, 300, 500, 700, 900, 1100};
+  std::vector<PatchBatch> batches;
+  std::set<int> shades;
+  for (const int64_t step : steps) {
+    batches.push_back(batch_of(streamed, step, 8));
+    for (const float value : batches.back().targets) shades.insert(static_cast<int>(std::lround(value * 255)) / 40);
+  }
+  CHECK(shades.size() == kImages);
+  const Dataset resumed = load_dataset(config);
+  for (const std::size_t at : {std::size_t{4}, std::size_t{5}}) CHECK(batch_of(resumed, steps[at], 8) == batches[at]);
+  CHECK(resumed.batches->digest() == streamed.batches->digest());
+  // What the model gets belongs to the target.
+  for (std::size_t row = 0; row < 8; ++row) {
+    CHECK(std::abs(batches[2].inputs[row * 64 + 27] - batches[2].targets[row * 256 + 100]) < 0.03F);
+  }
+
+  std::ofstream(folder.path() / "train/p0.png", std::ios::binary)
+      << data::encode_png({50, 50, 1, std::vector<uint8_t>(2500)});
+  CHECK_FALSE(load_dataset(config).batches->digest() == streamed.batches->digest());
+  std::vector<std::byte> inputs(64 * sizeof(float)), targets(256 * sizeof(float));
+  const auto read_on = [&] {
+    for (int64_t step = 5000; step < 60000; step += 1536) streamed.batches->read(step, inputs, targets);
+  };
+  CHECK_THROWS_WITH(read_on(), Contains("has changed since"));
+  settings.patch_size = 80;
+  CHECK_THROWS_WITH(load_dataset(config), Contains("no training image holds a patch of 80"));
 }
 
 TEST_CASE("T91 and Set5 are read as the task wants them, and its metrics give the figures of bicubic") {

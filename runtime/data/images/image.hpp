@@ -38,6 +38,14 @@ Image decode_image(std::span<const uint8_t> bytes, const std::filesystem::path& 
 Image decode_image_as_stored(std::span<const uint8_t> bytes, const std::filesystem::path& file,
                              int64_t most_pixels = kMostPixels);
 Image read_image_file(const std::filesystem::path& file);
+// The sides of what decode_image() gives, read from the file's header alone: the rest may be damaged.
+struct ImageSides {
+  int64_t height = 0, width = 0;
+};
+ImageSides sides_of_image(std::span<const uint8_t> bytes, const std::filesystem::path& file);
+ImageSides sides_of_png(std::span<const uint8_t> bytes, const std::filesystem::path& file);
+ImageSides sides_of_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file);
+ImageSides sides_of_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file);
 // A part of the picture of decode_image(), scaled to height by width. Of a JPEG, only that part is decoded, at an
 // eighth, a quarter or a half of its size if that is still as large as the result.
 Image decode_region(std::span<const uint8_t> bytes, const std::filesystem::path& file, const RegionChoice& choose,

@@ -37,6 +37,12 @@ class JpegDecoder {
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
+  ImageSides sides() {
+    read_header();
+    require_size(jpeg_.image_height, jpeg_.image_width, file_, most_pixels_);
+    return {jpeg_.image_height, jpeg_.image_width};
+  }
+
   Image decode() {
     read_header();
     Image image = make_image(jpeg_.image_height, jpeg_.image_width, channels(), file_, most_pixels_);
@@ -159,6 +165,10 @@ class JpegDecoder {
 
 Image decode_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels) {
   return JpegDecoder(bytes, file, most_pixels).decode();
+}
+
+ImageSides sides_of_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file) {
+  return JpegDecoder(bytes, file, kMostPixels).sides();
 }
 
 Image decode_jpeg_region(std::span<const uint8_t> bytes, const std::filesystem::path& file, const RegionChoice& choose,

@@ -160,4 +160,13 @@ Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& fi
   return PngDecoder(bytes, file, kMostPixels).decode(&opacity);
 }
 
+ImageSides sides_of_png(std::span<const uint8_t> bytes, const std::filesystem::path& file) {
+  // The first chunk, IHDR, begins with them.
+  constexpr std::size_t kWidth = 16, kHeight = 20, kEnd = 24;
+  if (bytes.size() < kEnd) throw Error(file.string() + ": damaged PNG: the file ends early");
+  const ImageSides sides{big_endian(bytes.data() + kHeight), big_endian(bytes.data() + kWidth)};
+  require_size(sides.height, sides.width, file, kMostPixels);
+  return sides;
+}
+
 }  // namespace gpunn::data

@@ -12,6 +12,13 @@ class PnmReader {
   PnmReader(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels)
       : bytes_(bytes), file_(file), most_pixels_(most_pixels) {}
 
+  ImageSides sides() {
+    at_ = 2;
+    const int64_t width = number("width"), height = number("height");
+    require_size(height, width, file_, most_pixels_);
+    return {height, width};
+  }
+
   Image read() {
     const bool colour = bytes_[1] == '6';
     at_ = 2;
@@ -75,6 +82,10 @@ class PnmReader {
 
 Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels) {
   return PnmReader(bytes, file, most_pixels).read();
+}
+
+ImageSides sides_of_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file) {
+  return PnmReader(bytes, file, kMostPixels).sides();
 }
 
 }  // namespace gpunn::data

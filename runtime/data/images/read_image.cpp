@@ -34,17 +34,45 @@ std::string_view text_of(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+enum class Format { png, jpeg, pnm };
+
+// By its first bytes, whatever its name is.
+Format format_of(std::span<const uint8_t> bytes, const std::filesystem::path& file) {
+  using namespace std::string_view_literals;
+  const std::string_view start = text_of(bytes);
+  if (start.starts_with("\x89PNG\r\n\x1a\n"sv)) return Format::png;
+  if (start.starts_with("\xff\xd8\xff"sv)) return Format::jpeg;
+  if (start.starts_with("P5"sv) || start.starts_with("P6"sv)) return Format::pnm;
+  throw Error(file.string() + ": not an image that can be read: " + kind_of(start) +
+              "; expected a PNG, a JPEG or a binary PGM or PPM (P5 or P6). Convert it or take it out");
+}
+
 }  // namespace
 
 data::Image data::decode_image_as_stored(std::span<const uint8_t> bytes, const std::filesystem::path& file,
                                          int64_t most_pixels) {
-  using namespace std::string_view_literals;
-  const std::string_view start = text_of(bytes);
-  if (start.starts_with("\x89PNG\r\n\x1a\n"sv)) return decode_png(bytes, file, most_pixels);
-  if (start.starts_with("\xff\xd8\xff"sv)) return decode_jpeg(bytes, file, most_pixels);
-  if (start.starts_with("P5"sv) || start.starts_with("P6"sv)) return decode_pnm(bytes, file, most_pixels);
-  throw Error(file.string() + ": not an image that can be read: " + kind_of(start) +
-              "; expected a PNG, a JPEG or a binary PGM or PPM (P5 or P6). Convert it or remove it");
+  switch (format_of(bytes, file)) {
+    case Format::png:
+      return decode_png(bytes, file, most_pixels);
+    case Format::jpeg:
+      return decode_jpeg(bytes, file, most_pixels);
+    case Format::pnm:
+      break;
+  }
+  return decode_pnm(bytes, file, most_pixels);
+}
+
+data::ImageSides data::sides_of_image(std::span<const uint8_t> bytes, const std::filesystem::path& file) {
+  switch (format_of(bytes, file)) {
+    case Format::png:
+      return sides_of_png(bytes, file);
+    case Format::pnm:
+      return sides_of_pnm(bytes, file);
+    case Format::jpeg:
+      break;
+  }
+  const ImageSides stored = sides_of_jpeg(bytes, file);
+  return swaps_sides(exif_orientation(text_of(bytes))) ? ImageSides{stored.width, stored.height} : stored;
 }
 
 data::Image data::decode_image(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels) {

@@ -12,10 +12,13 @@
 #include <utility>
 
 #include "common/host_memory.hpp"
+#include "common/text.hpp"
 #include "config/key_builders.hpp"
 #include "data/folder_scan.hpp"
 #include "data/parallel.hpp"
+#include "data/photographs/pair_files.hpp"
 #include "data/photographs/patch_source.hpp"
+#include "data/photographs/streamed_patches.hpp"
 #include "data/registry.hpp"
 #include "tasks/super_resolution/bicubic.hpp"
 
@@ -25,6 +28,8 @@ namespace fs = std::filesystem;
 using tasks::Planes;
 
 namespace {
+
+constexpr uint64_t kShareOfFreeMemory = 2;  // of what is free, the part that images may take
 
 constexpr double kMostScale = 8, kMostPatch = 4096, kMostPatches = 100'000'000;
 
@@ -117,25 +122,23 @@ ImagePair given_pair(std::string name, const Planes& image, const Planes& small,
   return {std::move(name), model_input(small, settings), std::move(target)};
 }
 
-std::vector<Planes> in_other_sizes(const Planes& image, const PhotographSet& settings) {
-  std::vector<Planes> others;
-  for (const double factor : settings.also_scaled) {
-    Planes other = tasks::resize_bicubic(image, factor);
-    // As files have it.
-    const std::vector<uint8_t> bytes = tasks::to_bytes(other.values);
-    std::ranges::transform(bytes, other.values.begin(), [](uint8_t byte) { return static_cast<float>(byte) / 255; });
-    if (std::min(other.height, other.width) >= settings.scale) others.push_back(std::move(other));
-  }
-  return others;
+Planes in_other_size(const Planes& image, double factor) {
+  Planes other = tasks::resize_bicubic(image, factor);
+  const std::vector<uint8_t> bytes = tasks::to_bytes(other.values);
+  std::ranges::transform(bytes, other.values.begin(), [](uint8_t byte) { return static_cast<float>(byte) / 255; });
+  return other;
+}
+
+std::vector<fs::path> photographs_beneath(const fs::path& folder) {
+  std::vector<fs::path> files = images_beneath(folder);
+  if (!files.empty()) return files;
+  throw Error(folder.string() + ": no images there; expected files that end in .png, .jpg, .pgm or .ppm",
+              ExitCode::missing);
 }
 
 std::vector<ImagePair> read_pairs(const fs::path& folder, const fs::path& small_folder, const PhotographSet& settings,
                                   bool all_sizes) {
-  const std::vector<fs::path> files = images_beneath(folder);
-  if (files.empty()) {
-    throw Error(folder.string() + ": no images there; expected files that end in .png, .jpg, .pgm or .ppm",
-                ExitCode::missing);
-  }
+  const std::vector<fs::path> files = photographs_beneath(folder);
   std::vector<std::vector<ImagePair>> of_file(files.size());
   LongWork work("reading the images of " + folder.filename().string(), files.size());
   for_row_stretches(static_cast<int64_t>(files.size()), 1, [&](int64_t first, int64_t last) {
@@ -145,7 +148,9 @@ std::vector<ImagePair> read_pairs(const fs::path& folder, const fs::path& small_
       if (small_folder.empty()) {
         of_file[i].push_back(degraded_pair(name, image, settings));
         if (all_sizes) {
-          for (const Planes& other : in_other_sizes(image, settings)) {
+          for (const double factor : settings.also_scaled) {
+            const Planes other = in_other_size(image, factor);
+            if (std::min(other.height, other.width) < settings.scale) continue;
             of_file[i].push_back(degraded_pair(name, other, settings));
           }
         }
@@ -161,27 +166,73 @@ std::vector<ImagePair> read_pairs(const fs::path& folder, const fs::path& small_
   return pairs;
 }
 
-Dataset photograph_dataset(std::vector<ImagePair> train, const std::vector<ImagePair>& test, const DataConfig& config) {
-  const PhotographSet settings = settings_for<PhotographSet>(config);
-  const int64_t channels = channels_of(settings.colours);
-  const int64_t ratio = settings.input == ModelInput::small ? settings.scale : 1;
-  const int64_t input_size = settings.patch_size / ratio;
-  const auto all = static_cast<int64_t>(train.size());
-  const auto source = std::make_shared<PatchSource>(
-      std::move(train),
-      PatchSettings{.input_size = input_size, .ratio = ratio, .turns = settings.turns, .seed = config.order_seed});
+namespace {
+
+// A set without its batches.
+Dataset set_without_patches(const PatchSettings& patches, const std::vector<ImagePair>& test,
+                            const PhotographSet& settings) {
   Dataset set;
   set.targets = TargetKind::image;
   set.scale = settings.scale;
-  set.train.samples = {DType::f32, {settings.patches, channels, input_size, input_size}};
-  set.classes = channels * settings.patch_size * settings.patch_size;
+  set.train.samples = {DType::f32, {settings.patches, patches.channels, patches.input_size, patches.input_size}};
+  set.classes = patches.channels * settings.patch_size * settings.patch_size;
   set.test = split_of(test);
-  set.mean.assign(static_cast<std::size_t>(channels), 0.0);
-  set.stddev.assign(static_cast<std::size_t>(channels), 1.0);
-  if (source->left_out() > 0) {
-    set.notes.push_back(std::to_string(source->left_out()) + " of " + std::to_string(all) +
-                        " training images are smaller than a patch and left out");
+  set.mean.assign(static_cast<std::size_t>(patches.channels), 0.0);
+  set.stddev.assign(static_cast<std::size_t>(patches.channels), 1.0);
+  return set;
+}
+
+PatchSettings patch_settings(const PhotographSet& settings, uint64_t seed) {
+  const int64_t ratio = settings.input == ModelInput::small ? settings.scale : 1;
+  return {.channels = channels_of(settings.colours),
+          .input_size = settings.patch_size / ratio,
+          .ratio = ratio,
+          .turns = settings.turns,
+          .seed = seed};
+}
+
+void tell_left_out(int64_t left_out, std::size_t all, Dataset& set) {
+  if (left_out == 0) return;
+  set.notes.push_back(std::to_string(left_out) + " of " + std::to_string(all) +
+                      " training images are smaller than a patch and left out");
+}
+
+}  // namespace
+
+Dataset photograph_dataset(std::vector<ImagePair> train, const std::vector<ImagePair>& test, const DataConfig& config) {
+  const PhotographSet settings = settings_for<PhotographSet>(config);
+  const PatchSettings patches = patch_settings(settings, config.order_seed);
+  const std::size_t all = train.size();
+  const auto source = std::make_shared<PatchSource>(std::move(train), patches);
+  Dataset set = set_without_patches(patches, test, settings);
+  tell_left_out(source->left_out(), all, set);
+  set.batches = source;
+  return set;
+}
+
+Dataset photograph_dataset(const std::vector<fs::path>& train, const fs::path& small_folder,
+                           const std::vector<ImagePair>& test, const DataConfig& config) {
+  const PhotographSet settings = settings_for<PhotographSet>(config);
+  PairFiles files(train, small_folder, settings);
+  const uint64_t bytes = files.bytes(), free = free_host_memory();
+  const bool streamed = settings.decode == Decoding::each_epoch ||
+                        (settings.decode == Decoding::automatic && free > 0 && bytes > free / kShareOfFreeMemory);
+  if (!streamed) {
+    require_host_memory(bytes, "the training images, decoded (or set data.decode: each_epoch),");
+    std::vector<ImagePair> pairs;
+    for (const fs::path& folder : train) {
+      std::ranges::move(read_pairs(folder, small_folder, settings, true), std::back_inserter(pairs));
+    }
+    return photograph_dataset(std::move(pairs), test, config);
   }
+  const PatchSettings patches = patch_settings(settings, config.order_seed);
+  const std::size_t all = files.pairs();
+  const auto source = std::make_shared<StreamedPatches>(std::move(files), patches);
+  Dataset set = set_without_patches(patches, test, settings);
+  tell_left_out(source->left_out(), all, set);
+  set.notes.push_back("decoded, the training images would take " + human_bytes(bytes) + " of " + human_bytes(free) +
+                      " of free memory: " + std::to_string(source->at_a_time()) +
+                      " of them are in memory at a time (data.decode)");
   set.batches = source;
   return set;
 }
@@ -206,6 +257,13 @@ config::KindOf<DataConfig> photograph_keys(std::vector<config::KeyOf<PhotographS
   own.insert(own.end(), shared.begin(), shared.end());
   for (KeyOf<P>& key : own) kind.keys.push_back(in_kind<P, DataConfig>(std::move(key)));
   return kind;
+}
+
+config::KeyOf<PhotographSet> decode_key() {
+  return config::choice(
+      "decode", &PhotographSet::decode, {"auto", "once", "each_epoch"},
+      "When files become training images: all `once`, kept in memory, or `each_epoch` anew, some at a time. `auto`: "
+      "anew where they would take more than half of the free memory.");
 }
 
 void check_photographs(const DataConfig& config, const config::GivenKeys& given, config::Diagnostics& found) {

@@ -32,20 +32,29 @@ ImagePair degraded_pair(std::string name, const tasks::Planes& image, const Phot
 ImagePair given_pair(std::string name, const tasks::Planes& image, const tasks::Planes& small,
                      const PhotographSet& settings);
 
+// Those beneath a folder, sorted. Throws Error(missing) where there are none.
+std::vector<std::filesystem::path> photographs_beneath(const std::filesystem::path& folder);
+
 // The images beneath a folder as pairs, with their names less the ending. With `small_folder` their small forms have
 // the same paths beneath it; else they are made. In the settings' further sizes too, where `all_sizes` is set.
 std::vector<ImagePair> read_pairs(const std::filesystem::path& folder, const std::filesystem::path& small_folder,
                                   const PhotographSet& settings, bool all_sizes);
 
-// The image in the settings' further sizes.
-std::vector<tasks::Planes> in_other_sizes(const tasks::Planes& image, const PhotographSet& settings);
+// The image in another size, as a file would have it.
+tasks::Planes in_other_size(const tasks::Planes& image, double factor);
 
 // A data set that trains on random patches of some pairs, and is evaluated on others as a whole. Throws Error(usage)
 // where no training image holds a patch.
 Dataset photograph_dataset(std::vector<ImagePair> train, const std::vector<ImagePair>& test, const DataConfig& config);
+// The same with the photographs beneath folders to train on, which are read some at a time where they do not fit into
+// memory or data.decode says so.
+Dataset photograph_dataset(const std::vector<std::filesystem::path>& train, const std::filesystem::path& small_folder,
+                           const std::vector<ImagePair>& test, const DataConfig& config);
 
 // The keys that the sets of photographs share, behind those that one has of its own.
 config::KindOf<DataConfig> photograph_keys(std::vector<config::KeyOf<PhotographSet>> own);
+// Of those that are read from files.
+config::KeyOf<PhotographSet> decode_key();
 void check_photographs(const DataConfig& config, const config::GivenKeys& given, config::Diagnostics& found);
 
 }  // namespace gpunn::data

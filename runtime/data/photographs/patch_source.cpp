@@ -66,49 +66,61 @@ uint32_t crc_of(const std::vector<ImagePair>& pairs) {
 
 }  // namespace
 
+int64_t PatchSettings::rows_in(std::span<const std::byte> samples) const {
+  return static_cast<int64_t>(samples.size() /
+                              (static_cast<std::size_t>(channels * input_size * input_size) * sizeof(float)));
+}
+
+uint64_t places_in(ImageSides image, int64_t input_size) {
+  if (image.height < input_size || image.width < input_size) return 0;
+  return static_cast<uint64_t>((image.height - input_size + 1) * (image.width - input_size + 1));
+}
+
+void cut_patch(const ImagePair& pair, uint64_t place, uint32_t position, const PatchSettings& settings, int64_t row,
+               std::span<std::byte> samples, std::span<std::byte> targets) {
+  const int64_t size = settings.input_size, ratio = settings.ratio, target_size = size * ratio;
+  const auto columns = static_cast<uint64_t>(pair.input.width - size + 1);
+  const Square square{static_cast<int64_t>(place / columns), static_cast<int64_t>(place % columns), size};
+  const uint32_t turned = settings.turns ? position & 7U : 0;
+  const auto row_of = [&](std::span<std::byte> array, int64_t side) {
+    return reinterpret_cast<float*>(array.data()) + row * settings.channels * side * side;
+  };
+  copy_square(pair.input, square, turned, row_of(samples, size));
+  copy_square(pair.target, {square.y * ratio, square.x * ratio, target_size}, turned, row_of(targets, target_size));
+}
+
+void refuse_patch_size(const PatchSettings& settings) {
+  const std::string side = std::to_string(settings.input_size * settings.ratio);
+  throw Error(
+      "no training image holds a patch of " + side + " by " + side + " pixels; choose a smaller data.patch_size",
+      ExitCode::usage);
+}
+
 PatchSource::PatchSource(std::vector<ImagePair> pairs, const PatchSettings& settings) : settings_(settings) {
-  const int64_t size = settings.input_size;
   uint64_t places = 0;
   for (ImagePair& pair : pairs) {
-    if (pair.input.height < size || pair.input.width < size) {
+    const uint64_t found = places_in({pair.input.height, pair.input.width}, settings.input_size);
+    if (found == 0) {
       ++left_out_;
       continue;
     }
-    places += static_cast<uint64_t>((pair.input.height - size + 1) * (pair.input.width - size + 1));
+    places += found;
     places_.push_back(places);
     pairs_.push_back(std::move(pair));
   }
-  if (pairs_.empty()) {
-    const std::string target = std::to_string(size * settings.ratio);
-    throw Error(
-        "no training image holds a patch of " + target + " by " + target + " pixels; choose a smaller data.patch_size",
-        ExitCode::usage);
-  }
+  if (pairs_.empty()) refuse_patch_size(settings);
   digest_ = crc_of(pairs_);
 }
 
 int64_t PatchSource::read(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) {
-  const int64_t channels = pairs_.front().input.channels, size = settings_.input_size;
-  const int64_t target_size = size * settings_.ratio;
-  const auto sample_bytes = static_cast<std::size_t>(channels * size * size) * sizeof(float);
-  const auto target_bytes = static_cast<std::size_t>(channels * target_size * target_size) * sizeof(float);
-  const auto rows = static_cast<int64_t>(samples.size() / sample_bytes);
+  const int64_t rows = settings_.rows_in(samples);
   for (int64_t row = 0; row < rows; ++row) {
-    const auto place = static_cast<std::size_t>(row);
     const gpunn_random_words random =
         gpunn_philox(settings_.seed, kPatchStream, static_cast<uint64_t>(step * rows + row));
     const uint64_t at = (uint64_t{random.word[0]} << 32 | random.word[1]) % places_.back();
-    const auto found = std::ranges::upper_bound(places_, at) - places_.begin();
-    const ImagePair& pair = pairs_[static_cast<std::size_t>(found)];
-    const uint64_t before = found == 0 ? 0 : places_[static_cast<std::size_t>(found - 1)];
-    const auto within = static_cast<int64_t>(at - before);
-    const int64_t columns = pair.input.width - size + 1;
-    const Square square{within / columns, within % columns, size};
-    const uint32_t position = settings_.turns ? random.word[2] & 7U : 0;
-    copy_square(pair.input, square, position, reinterpret_cast<float*>(samples.data() + place * sample_bytes));
-    const int64_t ratio = settings_.ratio;
-    copy_square(pair.target, {square.y * ratio, square.x * ratio, target_size}, position,
-                reinterpret_cast<float*>(targets.data() + place * target_bytes));
+    const auto found = static_cast<std::size_t>(std::ranges::upper_bound(places_, at) - places_.begin());
+    const uint64_t before = found == 0 ? 0 : places_[found - 1];
+    cut_patch(pairs_[found], at - before, random.word[2], settings_, row, samples, targets);
   }
   return rows;
 }

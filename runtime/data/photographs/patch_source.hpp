@@ -2,19 +2,34 @@
 
 #include <gpunn/batch_source.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "data/images/image.hpp"
 #include "data/photographs/image_pairs.hpp"
 
 namespace gpunn::data {
 
 struct PatchSettings {
+  int64_t channels = 1;
   int64_t input_size = 16;  // rows and columns of a patch of what the model gets
   int64_t ratio = 3;        // how many times larger the target's are
   bool turns = true;
   uint64_t seed = 1;
+
+  int64_t rows_in(std::span<const std::byte> samples) const;
 };
+
+// Where patches of the input can lie in an image of this size.
+uint64_t places_in(ImageSides image, int64_t input_size);
+// Cuts the patch at a place, counted row by row, into a row of both arrays. `position` has in its three lowest bits how
+// it is mirrored and turned, where the settings want that.
+void cut_patch(const ImagePair& pair, uint64_t place, uint32_t position, const PatchSettings& settings, int64_t row,
+               std::span<std::byte> samples, std::span<std::byte> targets);
+// Throws Error(usage): all images are smaller than a patch.
+[[noreturn]] void refuse_patch_size(const PatchSettings& settings);
 
 // Patches at random places of some pairs, each in one of eight positions. All are functions of the step and the row, so
 // a resumed training gets what an uninterrupted one does.
@@ -29,7 +44,6 @@ class PatchSource : public BatchSource {
   uint32_t digest() const override { return digest_; }
 
   int64_t left_out() const { return left_out_; }  // pairs
-  int64_t pairs() const { return static_cast<int64_t>(pairs_.size()); }
 
  private:
   std::vector<ImagePair> pairs_;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <utility>
 
 #include "common/text.hpp"
@@ -34,12 +33,9 @@ std::string why_not_in(const fs::path& folder) {
 
 Dataset read_photographs(const fs::path& folder, const DataConfig& config) {
   const auto settings = settings_for<PhotographSet>(config);
-  std::vector<ImagePair> train;
-  for (const std::string& name : settings.train_sets) {
-    std::ranges::move(read_pairs(folder / name, {}, settings, true), std::back_inserter(train));
-  }
-  Dataset set =
-      photograph_dataset(std::move(train), read_pairs(folder / settings.test_set, {}, settings, false), config);
+  std::vector<fs::path> train;
+  for (const std::string& name : settings.train_sets) train.push_back(folder / name);
+  Dataset set = photograph_dataset(train, {}, read_pairs(folder / settings.test_set, {}, settings, false), config);
   set.name = "photographs";
   set.source = (folder / join(settings.train_sets, "+")).string() + " and " + settings.test_set;
   return set;
@@ -61,7 +57,7 @@ Dataset read_own_photographs(const DataConfig& config) {
   const auto settings = settings_for<PhotographSet>(config);
   std::vector<ImagePair> test;
   if (!config.test_path.empty()) test = read_pairs(config.test_path, settings.test_small_path, settings, false);
-  Dataset set = photograph_dataset(read_pairs(config.path, settings.small_path, settings, true), test, config);
+  Dataset set = photograph_dataset({config.path}, settings.small_path, test, config);
   set.name = "photograph_folder";
   set.source = config.path.string();
   return set;
@@ -96,7 +92,8 @@ DatasetRow photographs_row() {
   row.keys = [] {
     using P = PhotographSet;
     return photograph_keys(
-        {config::texts("train_sets", &P::train_sets, "The folders to train on: `t91`, `bsds200`, or both."),
+        {decode_key(),
+         config::texts("train_sets", &P::train_sets, "The folders to train on: `t91`, `bsds200`, or both."),
          config::word("test_set", &P::test_set, kTestSets, "The folder to evaluate on.")});
   };
   row.check = check_published;
@@ -115,7 +112,8 @@ DatasetRow photograph_folder_row() {
   row.keys = [] {
     using P = PhotographSet;
     return photograph_keys(
-        {config::optional(config::path("small_path", &P::small_path,
+        {decode_key(),
+         config::optional(config::path("small_path", &P::small_path,
                                        "A folder of the small images, called as those of `path`. Default: they are "
                                        "made by bicubic.")),
          config::optional(config::path("test_small_path", &P::test_small_path, "The same of the test images."))});

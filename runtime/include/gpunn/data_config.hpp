@@ -75,6 +75,7 @@ struct PhotographSet {
   std::vector<double> also_scaled;                // training images are there in these sizes, too
   std::vector<std::string> train_sets = {"t91"};  // folders of the published images
   std::string test_set = "set5";                  // likewise
+  Decoding decode = Decoding::automatic;          // of the training images
   std::filesystem::path small_path;               // the user's own small images; empty: made by bicubic
   std::filesystem::path test_small_path;          // likewise, of the test images
 };

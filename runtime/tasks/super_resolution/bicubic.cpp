@@ -28,8 +28,7 @@ Line line_of(int64_t size, double factor) {
   // Where it shrinks, the kernel is stretched to the distance of two results.
   const double stretch = std::min(factor, 1.0), width = 4 / stretch;
   Line line;
-  // Factors such as 1/3 are no exact numbers.
-  line.size = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(static_cast<double>(size) * factor - 1e-9)));
+  line.size = resized_side(size, factor);
   line.taps = static_cast<std::size_t>(std::ceil(width)) + 2;
   for (int64_t i = 0; i < line.size; ++i) {
     const double centre = (static_cast<double>(i) + 0.5) / factor - 0.5;
@@ -49,6 +48,11 @@ Line line_of(int64_t size, double factor) {
 }
 
 }  // namespace
+
+int64_t resized_side(int64_t side, double factor) {
+  // Factors such as 1/3 are no exact numbers.
+  return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(static_cast<double>(side) * factor - 1e-9)));
+}
 
 Planes resize_bicubic(const Planes& image, double factor) {
   const Line rows = line_of(image.height, factor), columns = line_of(image.width, factor);
