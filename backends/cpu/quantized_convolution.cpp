@@ -35,6 +35,7 @@ QuantizedConvolution::QuantizedConvolution(const ConvolutionShape& shape, const 
       padded_terms_(round_up(terms_, products_->group)),
       row_stride_(round_up(padded_terms_, kLine) + kLine),
       in_place_(sees_itself(shape) && terms_ == padded_terms_),
+      depthwise_(shape.groups > 1 && shape.group_inputs == 1 && shape.group_outputs == 1),
       panels_(divide_up(shape.group_outputs, kInt8Columns)) {
   block_pixels_ = even_block(pixels_, std::clamp(kInt8RowsBytes / row_stride_, kFewestBlockPixels, kMostBlockPixels));
   if (block_pixels_ > Int8Tile::kRows) block_pixels_ = round_up(block_pixels_, Int8Tile::kRows);
@@ -43,6 +44,7 @@ QuantizedConvolution::QuantizedConvolution(const ConvolutionShape& shape, const 
 }
 
 FilterLayout QuantizedConvolution::filter_layout() const {
+  if (depthwise_) return {"int8 depthwise", {shape_.groups, shape_.rows.taps, shape_.columns.taps}};
   return {products_->group == 1 ? "int8" : "int8 in groups",
           {shape_.groups, shape_.group_inputs, outputs_, shape_.rows.taps, shape_.columns.taps, products_->group}};
 }
@@ -52,11 +54,17 @@ std::size_t QuantizedConvolution::filter_bytes() const {
 }
 
 std::size_t QuantizedConvolution::packed_bytes() const {
+  if (depthwise_) return depthwise_bytes();
   return filter_bytes() + static_cast<std::size_t>(shape_.groups * panels_ * kInt8Columns) * sizeof(int32_t);
+}
+
+int64_t QuantizedConvolution::padded_channels() const {
+  return depthwise_ ? round_up(shape_.groups, kInt8Columns) : shape_.groups * panels_ * kInt8Columns;
 }
 
 // [group][panel][term / g][channel of the panel][term % g], then the sums [group][panel][channel].
 void QuantizedConvolution::pack_filter(const uint8_t* filter, void* packed) const {
+  if (depthwise_) return pack_depthwise(filter, static_cast<int16_t*>(packed));
   auto* const numbers = static_cast<int8_t*>(packed);
   auto* const sums = reinterpret_cast<int32_t*>(numbers + filter_bytes());
   const int64_t group = products_->group;
@@ -79,16 +87,28 @@ void QuantizedConvolution::pack_filter(const uint8_t* filter, void* packed) cons
 }
 
 std::size_t QuantizedConvolution::scratch_bytes() const {
-  const auto channels = static_cast<std::size_t>(shape_.groups * panels_ * kInt8Columns);
+  const auto channels = static_cast<std::size_t>(padded_channels());
+  if (depthwise_) {
+    const auto sums = static_cast<std::size_t>(threads_) * channels * sizeof(int32_t);
+    return channels * 2 * sizeof(float) + sums + kLine;
+  }
   const std::size_t rows = in_place_ ? 0 : static_cast<std::size_t>(threads_ * block_pixels_ * row_stride_);
   return channels * (2 * sizeof(float) + sizeof(int32_t)) + rows + kLine;
 }
 
 QuantizedConvolution::Channels QuantizedConvolution::scale_channels(const Operands& operands,
                                                                     std::byte* scratch) const {
-  const int64_t padded = shape_.groups * panels_ * kInt8Columns;
+  const int64_t padded = padded_channels();
   auto* const factor = reinterpret_cast<float*>(scratch);
   float* const offset = factor + padded;
+  if (depthwise_) {
+    for (int64_t i = 0; i < padded; ++i) {
+      const bool there = i < shape_.groups;
+      factor[i] = there ? attrs_.x_scale * operands.scale[i] / attrs_.y_scale : 0;
+      offset[i] = there ? operands.bias[i] / attrs_.y_scale : 0;
+    }
+    return {factor, offset, nullptr};
+  }
   auto* const first = reinterpret_cast<int32_t*>(offset + padded);
   const auto* const sums =
       reinterpret_cast<const int32_t*>(static_cast<const std::byte*>(operands.packed) + filter_bytes());
@@ -101,6 +121,16 @@ QuantizedConvolution::Channels QuantizedConvolution::scale_channels(const Operan
     first[i] = -attrs_.x_zero_point * sums[i];
   }
   return {factor, offset, first};
+}
+
+Int8Store QuantizedConvolution::store_of(const Operands& operands) const {
+  const bool relu = attrs_.activation == GPUNN_ACTIVATION_RELU, adds = operands.residual != nullptr;
+  return {.factor = nullptr,
+          .offset = nullptr,
+          .residual_factor = adds ? attrs_.residual_scale / attrs_.y_scale : 0,
+          .zero_residual = adds ? static_cast<float>(attrs_.residual_zero_point) : 0,
+          .zero_point = static_cast<float>(attrs_.y_zero_point),
+          .low = relu ? static_cast<float>(attrs_.y_zero_point) : 0};
 }
 
 void QuantizedConvolution::multiply(const Operands& operands, const Channels& channels, int64_t task,
@@ -117,13 +147,7 @@ void QuantizedConvolution::multiply(const Operands& operands, const Channels& ch
     a = copied;
     stride = row_stride_;
   }
-  const bool relu = attrs_.activation == GPUNN_ACTIVATION_RELU;
-  Int8Store how{.factor = nullptr,
-                .offset = nullptr,
-                .residual_factor = operands.residual != nullptr ? attrs_.residual_scale / attrs_.y_scale : 0,
-                .zero_residual = operands.residual != nullptr ? static_cast<float>(attrs_.residual_zero_point) : 0,
-                .zero_point = static_cast<float>(attrs_.y_zero_point),
-                .low = relu ? static_cast<float>(attrs_.y_zero_point) : 0};
+  Int8Store how = store_of(operands);
   int32_t sums[Int8Tile::kRows * Int8Tile::kColumns];
   Int8Tile tile{};
   tile.k = padded_terms_;
@@ -156,7 +180,8 @@ void QuantizedConvolution::multiply(const Operands& operands, const Channels& ch
 void QuantizedConvolution::run(const Operands& operands, void* scratch) const {
   auto* const memory = static_cast<std::byte*>(scratch);
   const Channels channels = scale_channels(operands, memory);
-  const auto padded = static_cast<std::size_t>(shape_.groups * panels_ * kInt8Columns);
+  const auto padded = static_cast<std::size_t>(padded_channels());
+  if (depthwise_) return run_depthwise(operands, channels, reinterpret_cast<int32_t*>(memory) + 2 * padded);
   std::byte* const rows = memory + round_up(static_cast<int64_t>(padded * 3 * sizeof(float)), kLine);
   parallel_for(threads_, shape_.groups * blocks_ * splits_, [&](int64_t task, int thread) {
     multiply(operands, channels, task, rows + thread * block_pixels_ * row_stride_);

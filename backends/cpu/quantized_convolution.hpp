@@ -46,6 +46,13 @@ class QuantizedConvolution {
   Channels scale_channels(const Operands& operands, std::byte* scratch) const;
   void multiply(const Operands& operands, const Channels& channels, int64_t task, std::byte* rows) const;
   std::size_t filter_bytes() const;
+  int64_t padded_channels() const;
+  Int8Store store_of(const Operands& operands) const;
+
+  // Of a channel alone each, in quantized_depthwise.cpp. The packed filter is [tap][channel], of i16.
+  std::size_t depthwise_bytes() const;
+  void pack_depthwise(const uint8_t* filter, int16_t* packed) const;
+  void run_depthwise(const Operands& operands, const Channels& channels, int32_t* sums) const;
 
   const Int8Products* products_;
   const Int8Kernels* kernels_;
@@ -60,6 +67,7 @@ class QuantizedConvolution {
   int64_t padded_terms_;
   int64_t row_stride_;
   bool in_place_;
+  bool depthwise_;  // as many groups as channels
   int64_t panels_;  // of a group
   int64_t block_pixels_;
   int64_t blocks_;

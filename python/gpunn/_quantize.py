@@ -40,7 +40,7 @@ def quantize(
     cache: a JSON file that keeps the ranges; they are taken from it where model, data and options are the same.
 
     Raises :class:`Error` where more accuracy is lost than ``most_lost``, and writes nothing then;
-    :class:`UsageError` where an option is wrong or the model has no convolution of one group.
+    :class:`UsageError` where an option is wrong or the model has no convolution.
     """
     return _core.quantize(
         Path(model),

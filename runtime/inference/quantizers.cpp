@@ -23,7 +23,7 @@ namespace {
 // A convolution with what is computed between its sums and the tensor that it gives.
 struct Convolved {
   std::size_t convolution = 0;
-  std::optional<std::size_t> bias, add, relu;
+  std::optional<std::size_t> bias, add, relu;  // relu: RELU, or a CLAMP from 0 on
   ValueId residual = kNoValue;
   ValueId result = kNoValue;
 
@@ -67,7 +67,7 @@ class ProgramReaders {
 };
 
 bool is_quantizable(const Graph& g, const Node& node) {
-  if (node.op != GPUNN_OP_CONV2D || node.attrs.as<gpunn_conv2d_attrs>().groups != 1) return false;
+  if (node.op != GPUNN_OP_CONV2D) return false;
   const bool own_input = g.root(node.inputs[0]) == node.inputs[0] && g.value(node.inputs[0]).storage == Storage::arena;
   return own_input && g.is_constant(node.inputs[1]) && g.value(node.outputs[0]).type.dtype == DType::f32;
 }
@@ -95,6 +95,11 @@ std::vector<Convolved> convolutions_of(const Graph& g) {
       }
     }
     one.relu = readers.only(one.result, GPUNN_OP_RELU);
+    if (!one.relu) one.relu = readers.only(one.result, GPUNN_OP_CLAMP);
+    if (one.relu && g.nodes()[*one.relu].op == GPUNN_OP_CLAMP) {
+      const auto clamp = g.nodes()[*one.relu].attrs.as<gpunn_clamp_attrs>();
+      if (clamp.low < 0 || clamp.low > 0) one.relu.reset();
+    }
     if (one.relu) one.result = g.nodes()[*one.relu].outputs[0];
     found.push_back(one);
   }
@@ -128,6 +133,14 @@ Quantizer quantizer_of(const Node& fake) {
 Attributes attrs_of(const Quantizer& quantizer) {
   return Attributes::of(
       gpunn_quantize_attrs{.struct_size = 0, .scale = quantizer.scale, .zero_point = quantizer.zero_point});
+}
+
+// Whether no number that is stored so is above the limit that the convolution's activation has, so that RELU does.
+bool is_below_limit(const Graph& g, const Convolved& one, const Quantizer& y) {
+  if (!one.relu || g.nodes()[*one.relu].op == GPUNN_OP_RELU) return true;
+  constexpr double kLargestStored = 255, kRounding = 1e-6;
+  const double high = g.nodes()[*one.relu].attrs.as<gpunn_clamp_attrs>().high;
+  return (kLargestStored - y.zero_point) * y.scale <= high * (1 + kRounding);
 }
 
 // Writes the program anew, with what is in eight bits in place of what it stands for.
@@ -168,7 +181,7 @@ class EightBits {
     const Node& convolution = g_.nodes()[one.convolution];
     const auto from = readers_.maker(convolution.inputs[0], GPUNN_OP_FAKE_QUANTIZE);
     const auto to = readers_.only(one.result, GPUNN_OP_FAKE_QUANTIZE);
-    if (!from || !to || !one.bias) return;
+    if (!from || !to || !one.bias || !is_below_limit(g_, one, quantizer_of(g_.nodes()[*to]))) return;
     std::optional<std::size_t> residual;
     if (one.add) {
       residual = readers_.maker(one.residual, GPUNN_OP_FAKE_QUANTIZE);

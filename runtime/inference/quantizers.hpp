@@ -24,7 +24,7 @@ struct QuantizedTensor {
   bool input = false;  // it is the model's input
 };
 
-// What convolutions of one group read, and what they give behind their bias, residual sum and ReLU: in the order of the
+// What convolutions read, and what they give behind their bias, residual sum and ReLU or ReLU6: in the order of the
 // program, which is the same for any number of rows. `g` is a forward program with folded batch norms.
 std::vector<QuantizedTensor> tensors_to_quantize(const graph::Graph& g);
 
@@ -33,7 +33,8 @@ void insert_quantizers(graph::Graph& g, std::span<const QuantizedTensor> tensors
                        std::span<const Quantizer> quantizers);
 
 // Runs convolutions between two FAKE_QUANTIZE in eight bits, where the backend serves that: the bias, a residual sum
-// and ReLU between them are within. Filters are stored by QUANTIZE_FILTER. Returns the names of these convolutions.
+// and ReLU between them are within. So is a ReLU6 whose limit is beyond what is stored. Filters are stored by
+// QUANTIZE_FILTER. Returns the names of these convolutions.
 std::vector<std::string> use_eight_bits(graph::Graph& g, const execution::Backend& backend);
 
 }  // namespace gpunn::inference

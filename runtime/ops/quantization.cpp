@@ -205,6 +205,8 @@ const std::vector<EightBits> kEightBits = {
     {{2, 8, 6, 7}, 12, 3, 1, 1, 1, 4, true, GPUNN_ACTIVATION_RELU, 90, 10},
     {{1, 130, 4, 4}, 70, 3, 1, 1, 1, 1, false, GPUNN_ACTIVATION_RELU},
     {{4, 400, 1, 1}, 120, 1, 1, 0, 1, 1, false, GPUNN_ACTIVATION_RELU, 0, 0},
+    {{2, 40, 9, 7}, 40, 3, 2, 1, 1, 40, false, GPUNN_ACTIVATION_RELU, 100, 3},
+    {{1, 96, 8, 9}, 96, 5, 1, 2, 1, 96, true, GPUNN_ACTIVATION_NONE, 0, 128},
 };
 
 CaseSpec case_of(const EightBits& e, const std::string& note = "") {

@@ -19,8 +19,8 @@ using namespace gpunn::testing;
 
 namespace {
 
-// A training of a network with batch norms, a residual block with and one without a convolution in its shortcut, and a
-// pooling between convolutions.
+// A training of a network with batch norms, a residual block with and one without a
+// convolution in its shortcut, and a pooling between convolutions.
 std::filesystem::path trained_in(const TemporaryFolder& folder) {
   const Experiment experiment = parse_experiment(
       "name: residual\nmodel: {layers: ["
@@ -113,6 +113,27 @@ TEST_CASE("a model in eight bits answers as the model does, from its ONNX file")
   CHECK(std::ranges::count(half.ops, "QUANTIZED_CONV2D", &PlannedOp::op) == 5);
   CHECK(apart(logits_of(Model::load(folder / "maximum.onnx", in_bf16), 16), logits_of(exact, 16)) < 0.15);
   CHECK(message_of([&] { quantize({folder / "maximum.onnx", {}}, folder / "twice.onnx"); }) != "(no error)");
+}
+
+TEST_CASE("depthwise convolutions are in eight bits, and a ReLU6 whose limit is not reached is within them") {
+  const TemporaryFolder folder;
+  const Experiment experiment = parse_experiment(
+      "name: depthwise\nmodel: {layers: [conv2d: {filters: 24, kernel: 3, stride: 2, padding: 1}, relu6, "
+      "conv2d: {filters: 24, kernel: 3, padding: 1, groups: 24, bias: false}, batch_norm, relu6, "
+      "conv2d: {filters: 16, kernel: 1}, relu, flatten, linear: {units: 10}]}\n"
+      "data: {dataset: digits, synthetic_train: 1000, synthetic_test: 500, batch_size: 50}\n"
+      "optimizer: {type: adam, learning_rate: 0.003}\ntraining: {epochs: 2}\nbackend: cpu\nruns: " +
+          folder.path().string() + "\n",
+      "depthwise.yaml");
+  const std::filesystem::path run = train(experiment).run, file = folder / "int8.onnx";
+  const QuantizeReport report =
+      quantize({run, {}}, file, {.method = CalibrationMethod::maximum, .images = 64, .most_lost = 2});
+  CHECK(report.convolutions.size() == 3);
+  const ModelOptions options{.backend = "cpu", .max_batch = 16, .image_size = {}};
+  const PlanReport plan = plan_inference(file, 4, options);
+  CHECK(std::ranges::count(plan.ops, "QUANTIZED_CONV2D", &PlannedOp::op) == 3);
+  CHECK(std::ranges::count(plan.ops, "CLAMP", &PlannedOp::op) == 0);
+  CHECK(apart(logits_of(Model::load(file, options), 16), logits_of(Model::load(run, options), 16)) < 0.1);
 }
 
 TEST_CASE("ranges are kept in a cache, for the same model, data and options alone") {

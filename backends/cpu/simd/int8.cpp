@@ -22,6 +22,11 @@ static void multiply(const Int8Tile& t) {
   }
 }
 
+static void accumulate(const uint8_t* x, int32_t zero_point, const int16_t* w, int32_t* sums, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) sums[i] += (x[i] - zero_point) * w[i];
+}
+
 // `value` in units of the scale.
 static inline float whole(float value, float zero_point, float low) {
   const float raised = value > -kFar ? value : -kFar;  // a NaN is far below
@@ -67,6 +72,6 @@ static void dequantize(const uint8_t* x, float scale, float zero_point, float* y
   for (int64_t i = 0; i < n; ++i) y[i] = (static_cast<float>(x[i]) - zero_point) * scale;
 }
 
-constinit const Int8Kernels int8_kernels{multiply, store, quantize, dequantize};
+constinit const Int8Kernels int8_kernels{accumulate, multiply, store, quantize, dequantize};
 
 }  // namespace gpunn::cpu::GPUNN_ISA

@@ -46,7 +46,7 @@ struct QuantizeReport {
 // Writes a trained model whose convolutions are in eight bits as an ONNX file, with QuantizeLinear and DequantizeLinear
 // around them (QDQ): Model::load, `gpunn eval` and ONNX Runtime read it. Filters have a scale each, by their largest
 // weight; the ranges of other tensors come from calibration. Throws Error: usage for an option that is wrong or a model
-// without convolutions of one group, failed where more accuracy is lost than `most_lost`.
+// without convolutions, failed where more accuracy is lost than `most_lost`.
 GPUNN_API QuantizeReport quantize(const TrainedModel& model, const std::filesystem::path& file,
                                   const QuantizeOptions& options = {}, TrainingListener* listener = nullptr);
 

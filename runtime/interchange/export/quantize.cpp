@@ -227,7 +227,7 @@ class Quantization {
     inference::ForwardProgram program = inference::forward_program(opened.model, kCalibrationRows);
     tensors_ = inference::tensors_to_quantize(program.graph);
     if (tensors_.empty()) {
-      throw Error("the model has no convolution of one group, which alone are put in eight bits", ExitCode::usage);
+      throw Error("the model has no convolution, which alone are put in eight bits", ExitCode::usage);
     }
     const inference::Weights weights =
         inference::forward_weights(opened.model, program, trained_.checkpoint, trained_.file);
