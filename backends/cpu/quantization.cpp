@@ -69,6 +69,7 @@ struct ByteTurn {
   int64_t pixels = 0;
 
   uint64_t bytes() const { return static_cast<uint64_t>(images * channels * pixels); }
+  bool moves_nothing() const { return channels == 1 || pixels == 1; }
   void run(const uint8_t* x, uint8_t* y, bool back) const {
     parallel_for(images, [&](int64_t image) {
       const int64_t first = image * channels * pixels;
@@ -107,14 +108,15 @@ uint64_t to_line(uint64_t bytes) {
 QuantizedPlan plan_quantized(const OpDesc& desc, int threads) {
   constexpr int kChannelsLastScore = 2;
   QuantizedPlan plan;
-  plan.turned = !plugin::has_channels_last(desc);
+  plan.x = byte_turn_of(desc.input(0));
+  plan.filter = byte_turn_of(desc.input(1));
+  plan.y = byte_turn_of(desc.output(0));
+  const bool alike = plan.x.moves_nothing() && plan.filter.moves_nothing() && plan.y.moves_nothing();
+  plan.turned = !alike && !plugin::has_channels_last(desc);
   plan.score = plan.turned ? 1 : kChannelsLastScore;
   plan.convolution = std::make_shared<const QuantizedConvolution>(convolution_of(desc),
                                                                   desc.attrs<gpunn_quantized_conv2d_attrs>(), threads);
   plan.residual = desc.inputs() > 4;
-  plan.x = byte_turn_of(desc.input(0));
-  plan.filter = byte_turn_of(desc.input(1));
-  plan.y = byte_turn_of(desc.output(0));
   plan.packed_offset = to_line(plan.convolution->scratch_bytes());
   plan.turned_offset = plan.packed_offset + to_line(plan.convolution->packed_bytes());
   plan.workspace_bytes = plan.turned_offset;
