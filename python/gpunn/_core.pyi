@@ -69,6 +69,19 @@ class LossScale:
     def skipped_steps(self) -> int:
         """Steps so far whose gradients overflowed."""
 
+class LoaderReport:
+    """Of batches that the host makes or gathers while the device trains."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def samples_per_second(self) -> float:
+        """While the host is at work."""
+
+    @property
+    def waited_seconds(self) -> float:
+        """That the device had nothing to do because a batch was not there."""
+
 class StepReport:
     """Where a training is. Times in seconds."""
 
@@ -190,6 +203,10 @@ class EpochReport:
     @property
     def loss_scale(self) -> LossScale | None:
         """Of a training in f16."""
+
+    @property
+    def loader(self) -> LoaderReport | None:
+        """Where the host makes or gathers the batches."""
 
     def keys(self) -> list[str]: ...
 
@@ -627,6 +644,36 @@ class OnnxExportReport:
 
 def export_onnx(model: str | os.PathLike[str], file: str | os.PathLike[str], opset: int, raw_input: bool, fold_batch_norm: bool, external_data: bool) -> OnnxExportReport:
     """Writes a model as an ONNX file."""
+
+class EngineExportReport:
+    """An engine that was written."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def file(self) -> pathlib.Path: ...
+
+    @property
+    def backend(self) -> str: ...
+
+    @property
+    def device(self) -> str: ...
+
+    @property
+    def batches(self) -> list[int]:
+        """The numbers of rows that there is a program for."""
+
+    @property
+    def ops(self) -> int: ...
+
+    @property
+    def constants(self) -> int: ...
+
+    @property
+    def weight_bytes(self) -> int: ...
+
+def export_engine(model: str | os.PathLike[str], file: str | os.PathLike[str], batches: Sequence[int], settings: Sequence[tuple[str, str]]) -> EngineExportReport:
+    """Writes a model as an engine, planned for one device."""
 
 class ModelTensor:
     """An input or output of a model; a batch is [rows, *shape]."""

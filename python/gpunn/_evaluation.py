@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ from gpunn import _core
 from gpunn._core import (
     ClassEvalReport,
     ClassReport,
+    EngineExportReport,
     ExportReport,
     Mistake,
     OnnxExportReport,
@@ -156,6 +158,7 @@ def report(
     return _core.write_report(Path(run), target, settings_of(set, backend=backend), mistakes, Listener())
 
 
+@overload
 def export(
     model: PathLike,
     file: PathLike,
@@ -165,21 +168,59 @@ def export(
     raw_input: bool = False,
     fold_batch_norm: bool = False,
     external_data: bool = False,
-) -> ExportReport | OnnxExportReport:
+) -> ExportReport | OnnxExportReport: ...
+@overload
+def export(
+    model: PathLike,
+    file: PathLike,
+    *,
+    batch: Sequence[int],
+    backend: str | None = None,
+    precision: str | None = None,
+) -> EngineExportReport: ...
+def export(
+    model: PathLike,
+    file: PathLike,
+    *,
+    names: PathLike | None = None,
+    opset: int | None = None,
+    raw_input: bool = False,
+    fold_batch_norm: bool = False,
+    external_data: bool = False,
+    batch: Sequence[int] | None = None,
+    backend: str | None = None,
+    precision: str | None = None,
+) -> ExportReport | OnnxExportReport | EngineExportReport:
     """Writes a run or a checkpoint for other programs: ``NAME.safetensors`` has the weights, ``NAME.onnx`` the model.
+
+    ``NAME.engine`` is the model planned for one device, which ``gpunn.load`` opens without planning.
 
     names: of weights, a table of names, as ``init_from.names`` takes it: the tensors have the names on its left.
 
     Of ONNX alone: ``opset`` is 13 to 21, by default 18. With ``raw_input`` the graph takes samples as the data set has
     them (uint8 images) and normalises them. ``fold_batch_norm`` folds each batch norm into the layer in front of it.
     ``external_data`` writes the weights to ``NAME.onnx.data``, as is done above 2 GB in any case.
+
+    Of an engine alone: ``batch`` are the numbers of rows that it has a program for; ``backend`` computes, by default
+    the experiment's, in ``precision`` (``"fp32"``, ``"bf16"``), by default the training's.
     """
+    of_onnx = opset is not None or raw_input or fold_batch_norm or external_data
+    of_engine = backend is not None or precision is not None or batch is not None
+    if Path(file).suffix == ".engine":
+        if of_onnx or names is not None:
+            raise UsageError("names and the arguments of ONNX files are not for NAME.engine")
+        if batch is None:
+            raise UsageError("an engine needs batch, the numbers of rows that it has a program for, as batch=[1, 8]")
+        settings = settings_of({} if precision is None else {"training.precision": precision}, backend=backend)
+        return _core.export_engine(Path(model), Path(file), list(batch), settings)
+    if of_engine:
+        raise UsageError("backend, precision and batch are for NAME.engine")
     if Path(file).suffix == ".onnx":
         if names is not None:
             raise UsageError("names is for NAME.safetensors; tensors in an ONNX file have the model's names")
         return _core.export_onnx(
             Path(model), Path(file), 18 if opset is None else opset, raw_input, fold_batch_norm, external_data
         )
-    if opset is not None or raw_input or fold_batch_norm or external_data:
+    if of_onnx:
         raise UsageError("opset, raw_input, fold_batch_norm and external_data are for NAME.onnx")
     return _core.export_weights(Path(model), Path(file), Path(names) if names is not None else "")

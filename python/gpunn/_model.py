@@ -190,8 +190,8 @@ def load(
     calls: int = 0,
     set: Settings | None = None,
 ) -> Model:
-    """Opens a trained model: a run, a run folder (its best checkpoint, else the last), a checkpoint or an ONNX
-    file, one in eight bits (:func:`gpunn.quantize`) among them.
+    """Opens a trained model: a run, a run folder (its best checkpoint, else the last), a checkpoint, an engine
+    (:func:`gpunn.export`) or an ONNX file, one in eight bits (:func:`gpunn.quantize`) among them.
 
     backend, device, threads: where it computes; None: as its training did.
     max_batch: rows that go to the device at a time.

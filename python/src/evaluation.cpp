@@ -1,3 +1,4 @@
+#include <gpunn/engine.hpp>
 #include <gpunn/evaluation.hpp>
 #include <gpunn/onnx_export.hpp>
 #include <gpunn/report.hpp>
@@ -139,6 +140,24 @@ void bind_evaluation(nb::module_& module) {
       },
       nb::arg("model"), nb::arg("file"), nb::arg("opset"), nb::arg("raw_input"), nb::arg("fold_batch_norm"),
       nb::arg("external_data"), "Writes a model as an ONNX file.");
+  Record<EngineExportReport>(module, "EngineExportReport", "An engine that was written.")
+      .field("file", &EngineExportReport::file)
+      .field("backend", &EngineExportReport::backend)
+      .field("device", &EngineExportReport::device)
+      .field("batches", &EngineExportReport::batches, "The numbers of rows that there is a program for.")
+      .field("ops", &EngineExportReport::ops)
+      .field("constants", &EngineExportReport::constants)
+      .field("weight_bytes", &EngineExportReport::weight_bytes);
+  module.def(
+      "export_engine",
+      [](const fs::path& model, const fs::path& file, const std::vector<int64_t>& batches, const Settings& settings) {
+        ModelOptions options;
+        options.overrides = overrides_of(settings);
+        return on_errand(
+            false, [model, file, batches, options](Errand&) { return export_engine(model, file, batches, options); });
+      },
+      nb::arg("model"), nb::arg("file"), nb::arg("batches"), nb::arg("settings"),
+      "Writes a model as an engine, planned for one device.");
 }
 
 }  // namespace gpunn::python

@@ -89,6 +89,10 @@ void bind_steps(nb::module_& module) {
   Record<LossScale>(module, "LossScale", "What a training in f16 multiplies its loss by.")
       .field("scale", &LossScale::scale)
       .field("skipped_steps", &LossScale::skipped_steps, "Steps so far whose gradients overflowed.");
+  Record<LoaderReport>(module, "LoaderReport", "Of batches that the host makes or gathers while the device trains.")
+      .field("samples_per_second", &LoaderReport::samples_per_second, "While the host is at work.")
+      .field("waited_seconds", &LoaderReport::waited_seconds,
+             "That the device had nothing to do because a batch was not there.");
   Record<StepReport> step(module, "StepReport", "Where a training is. Times in seconds.");
   step.field("epoch", &StepReport::epoch, "Counts from 1.")
       .field("epochs", &StepReport::epochs)
@@ -125,7 +129,8 @@ void bind_steps(nb::module_& module) {
       .field("train_seconds", &EpochReport::train_seconds)
       .field("samples_per_second", &EpochReport::samples_per_second)
       .field("best", &EpochReport::best, "The best epoch so far, by checkpoint.monitor.")
-      .field("loss_scale", &EpochReport::loss_scale, "Of a training in f16.");
+      .field("loss_scale", &EpochReport::loss_scale, "Of a training in f16.")
+      .field("loader", &EpochReport::loader, "Where the host makes or gathers the batches.");
   add_values(epoch.of());
 }
 

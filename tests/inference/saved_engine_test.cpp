@@ -4,15 +4,20 @@
 #include <gpunn/engine.hpp>
 #include <gpunn/network.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <random>
+#include <span>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "catch.hpp"
+#include "data/part_digest.hpp"
 #include "inference/models.hpp"
 #include "temporary_folder.hpp"
 
@@ -148,6 +153,33 @@ TEST_CASE("a truncated or damaged engine is refused") {
   }
   CHECK(refusal("gpunnENG" + std::string(4, '\7') + whole.substr(12)).find("format") != std::string::npos);
   CHECK(refusal("ftrt, as TensorRT has it").find("TensorRT's") != std::string::npos);
+}
+
+TEST_CASE("an engine whose header is damaged and whose checksum is right is an error at most") {
+  const std::string whole = Written().bytes();
+  constexpr std::size_t kCrc = 12, kCovered = 16, kHeader = 24;
+  std::mt19937 random(9);
+  int refused = 0;
+  for (int i = 0; i < 400; ++i) {
+    std::string damaged = whole;
+    const std::size_t header = std::min(whole.find("\"constants\""), whole.size());
+    const std::size_t at = kHeader + random() % (i % 2 == 0 ? header - kHeader : whole.size() - kHeader);
+    if (i % 4 == 0) {
+      damaged.erase(at, 1 + random() % 9);
+    } else {
+      damaged[at] = "0123456789-{}[],:\"\\e.x"[random() % 22];
+    }
+    const std::string_view covered = std::string_view(damaged).substr(kCovered);
+    const uint32_t crc = data::crc32_of(std::as_bytes(std::span(covered)));
+    std::memcpy(damaged.data() + kCrc, &crc, sizeof(crc));
+    CAPTURE(i, at);
+    try {
+      inference::parse_engine(damaged, "x.engine");
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 100);
 }
 
 TEST_CASE("an engine whose checksum is right and whose parts do not fit is refused") {

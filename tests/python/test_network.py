@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pytest
 
 import gpunn as gnn
+from gpunn._core import LoaderReport
 
 Array = npt.NDArray[Any]
 
@@ -195,7 +196,15 @@ def test_batches_are_asked_for_anew_in_each_epoch(loader: type[Batches]) -> None
     x, y = blobs(90)
     source = loader(x, y, 40)
     streamed = compiled()
-    streamed.fit(source, epochs=3)
+    loaders: list[LoaderReport | None] = []
+
+    class Loaders(gnn.Callback):
+        def on_epoch(self, epoch: gnn.EpochReport) -> None:
+            loaders.append(epoch.loader)
+
+    streamed.fit(source, epochs=3, callbacks=[Loaders()])
+    assert all(one is not None and one.samples_per_second > 0 and one.waited_seconds >= 0 for one in loaders)
+    assert len(loaders) == 3
     assert source.passes == 3
     expected = compiled()
     for epoch in range(3):

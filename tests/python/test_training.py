@@ -15,6 +15,7 @@ import pytest
 
 import gpunn
 import small
+from gpunn._core import LoaderReport
 from gpunn.callbacks import RunStart
 
 YAML = """
@@ -83,6 +84,7 @@ def test_settings_are_those_of_the_command_line() -> None:
 def test_callbacks_are_told_in_order_on_the_callers_thread() -> None:
     told: list[str] = []
     losses: list[float] = []
+    loaders: list[LoaderReport | None] = []
     threads = set()
 
     class Recorder(gpunn.Callback):
@@ -102,6 +104,7 @@ def test_callbacks_are_told_in_order_on_the_callers_thread() -> None:
         def on_epoch(self, epoch: gpunn.EpochReport) -> None:
             threads.add(threading.get_ident())
             told.append(f"epoch {epoch.epoch}")
+            loaders.append(epoch.loader)
 
         def on_end(self, run: gpunn.Run) -> None:
             told.append(f"end {run.path.name}")
@@ -110,6 +113,7 @@ def test_callbacks_are_told_in_order_on_the_callers_thread() -> None:
     assert told == ["start cpu mine", "epoch 1", "epoch 2", "end mine"]
     assert threads == {threading.get_ident()}
     assert len(losses) == 40
+    assert loaders == [None, None]  # the data set is on the device
     assert np.mean(losses[:20]) == pytest.approx(run.epochs[0]["train_loss"], rel=1e-5)
 
 
