@@ -215,6 +215,22 @@ struct GiouRows {
 };
 inline GiouRows giou_of(const OpDesc& desc) { return {desc.input(0).dim[0]}; }
 
+// --- The largest elements of rows ---
+
+struct TopMask {
+  int64_t rows = 0, size = 0;
+  uint64_t workspace_bytes = 0;
+
+  // How many of a row's elements are wanted, of `most` that are numbers.
+  static constexpr int64_t wanted(float count, int64_t most) {
+    if (!(count > 0.0F)) return 0;
+    if (count >= static_cast<float>(most)) return most;
+    const auto whole = static_cast<int64_t>(count);
+    return whole + (static_cast<float>(whole) < count ? 1 : 0);
+  }
+};
+inline TopMask top_mask_of(const OpDesc& desc) { return {.rows = desc.input(0).dim[0], .size = desc.input(0).dim[1]}; }
+
 // --- Suppression ---
 
 struct Suppression {

@@ -146,6 +146,34 @@ void run_giou_backward(const GiouRows& plan, const OpArgs& args) {
   });
 }
 
+// The workspace has the numbers of the elements of each row.
+TopMask top_mask_with_numbers(const OpDesc& desc) {
+  TopMask plan = top_mask_of(desc);
+  if (plan.size > INT32_MAX) throw Refusal("more than 2^31 elements in a row");
+  plan.workspace_bytes = static_cast<uint64_t>(plan.rows * plan.size) * sizeof(int32_t);
+  return plan;
+}
+
+void run_top_mask(const TopMask& plan, const OpArgs& args) {
+  const auto *values = args.in<float>(0), *counts = args.in<float>(1);
+  auto* mask = args.out<float>(0);
+  auto* numbers = args.workspace<int32_t>();
+  parallel_for(plan.rows, [&](int64_t n) {
+    const float* const x = values + n * plan.size;
+    float* const y = mask + n * plan.size;
+    int32_t* const order = numbers + n * plan.size;
+    int64_t count = 0;
+    for (int64_t i = 0; i < plan.size; ++i) {
+      if (!std::isnan(x[i])) order[count++] = static_cast<int32_t>(i);
+    }
+    const int64_t wanted = TopMask::wanted(counts[n], count);
+    std::nth_element(order, order + wanted, order + count,
+                     [&](int32_t a, int32_t b) { return x[a] > x[b] || (x[a] == x[b] && a < b); });
+    std::fill_n(y, plan.size, 0.0F);
+    for (int64_t k = 0; k < wanted; ++k) y[order[k]] = 1.0F;
+  });
+}
+
 // --- NON_MAXIMUM_SUPPRESSION ---
 
 struct CpuSuppression : Suppression {};
@@ -214,6 +242,7 @@ void add_detection_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_FOCAL_LOSS_BACKWARD, focal_backward_of, run_focal_backward);
   add_op(device, GPUNN_OP_GIOU_LOSS, giou_of, run_giou);
   add_op(device, GPUNN_OP_GIOU_LOSS_BACKWARD, giou_of, run_giou_backward);
+  add_op(device, GPUNN_OP_TOP_MASK, top_mask_with_numbers, run_top_mask);
   add_op(device, GPUNN_OP_NON_MAXIMUM_SUPPRESSION, plan_suppression, run_suppression);
 }
 

@@ -1,5 +1,5 @@
-// Ops of detection. A thread a point, an anchor, a row of a loss; of ASSIGN_ANCHORS also a block a box, and of
-// NON_MAXIMUM_SUPPRESSION a block an image.
+// Ops of detection. A thread a point, an anchor, a row of a loss; of ASSIGN_ANCHORS also a block a box, of
+// TOP_MASK a block a row, and of NON_MAXIMUM_SUPPRESSION a block an image.
 //
 // Boxes are computed in f64, as common/detection.hpp has it: on the GPUs that this backend is read on the few
 // operations of a point cost less than the reading of its numbers.
@@ -126,6 +126,44 @@ __global__ void giou_loss_backward(const float* dloss, const float* a, const flo
   }
 }
 
+// A number that grows with x: that of -0 is 0's, and a NaN's is below all others.
+__device__ uint32_t ordered(float x) {
+  if (isnan(x)) return 0;
+  const uint32_t bits = __float_as_uint(x + 0.0F);
+  return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
+}
+
+// A row a block, without sorting: bit after bit, the largest number that so many elements reach. Of those equal to it
+// the first ones are wanted; up to which place is found in the same way.
+__global__ void top_mask(const float* values, const float* counts, float* mask, TopMask plan) {
+  const int64_t n = blockIdx.x;
+  const float* x = values + n * plan.size;
+  const auto count = [&](const auto& holds) {
+    int64_t mine = 0;
+    for (int64_t i = threadIdx.x; i < plan.size; i += blockDim.x) mine += holds(ordered(x[i]), i) ? 1 : 0;
+    return block_sum(mine);
+  };
+  const int64_t numbers = count([](uint32_t key, int64_t) { return key > 0; });
+  const int64_t wanted = TopMask::wanted(counts[n], numbers);
+  uint32_t least = 0;
+  for (uint32_t bit = 0x80000000U; bit != 0; bit >>= 1) {
+    const uint32_t tried = least | bit;
+    if (count([tried](uint32_t key, int64_t) { return key >= tried; }) >= wanted) least = tried;
+  }
+  const int64_t equal = wanted - count([least](uint32_t key, int64_t) { return key > least; });
+  // Fewer than `equal` of the equal elements lie before `end`; one more where `end` is passed by one.
+  int64_t end = 0;
+  for (int64_t step = int64_t{1} << 31; step != 0; step >>= 1) {
+    const int64_t tried = end + step;
+    if (count([least, tried](uint32_t key, int64_t i) { return key == least && i < tried; }) < equal) end = tried;
+  }
+  float* y = mask + n * plan.size;
+  for (int64_t i = threadIdx.x; i < plan.size; i += blockDim.x) {
+    const uint32_t key = ordered(x[i]);
+    y[i] = wanted > 0 && (key > least || (key == least && i <= end && equal > 0)) ? 1.0F : 0.0F;
+  }
+}
+
 // `gone` has a byte for each box and class of each image: 1 where it is kept or struck out.
 __global__ void suppress(const float* boxes, const float* scores, uint8_t* gone, float* y, Suppression plan) {
   const int64_t n = blockIdx.x, candidates = plan.candidates();
@@ -204,6 +242,11 @@ void run_giou_backward(const GiouRows& plan, cudaStream_t stream, const OpArgs& 
          args.out<float>(0), plan);
 }
 
+void run_top_mask(const TopMask& plan, cudaStream_t stream, const OpArgs& args) {
+  launch(top_mask, block_each(plan.rows, kMostTreeThreads), stream, args.in<float>(0), args.in<float>(1),
+         args.out<float>(0), plan);
+}
+
 Suppression suppression_with_marks(const OpDesc& desc) {
   Suppression plan = suppression_of(desc);
   plan.workspace_bytes = static_cast<uint64_t>(plan.images * plan.candidates());
@@ -225,6 +268,7 @@ void add_detection_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_FOCAL_LOSS_BACKWARD, "focal_loss_backward", focal_backward_of, run_focal_backward);
   add_op(device, GPUNN_OP_GIOU_LOSS, "giou_loss", giou_of, run_giou);
   add_op(device, GPUNN_OP_GIOU_LOSS_BACKWARD, "giou_loss_backward", giou_of, run_giou_backward);
+  add_op(device, GPUNN_OP_TOP_MASK, "top_mask", top_mask_of, run_top_mask);
   add_op(device, GPUNN_OP_NON_MAXIMUM_SUPPRESSION, "non_maximum_suppression", suppression_with_marks, run_suppression);
 }
 

@@ -593,6 +593,16 @@ class InstanceNorm2d(Layer):
         self._expect(num_features=num_features)
 
 
+class L2Norm2d(Layer):
+    """The channels of each pixel to the length ``scale``, times a weight for each channel (Liu et al., 2015)."""
+
+    type = "l2_norm"
+
+    def __init__(self, num_features: int | None = None, scale: float = 1.0, *, name: str | None = None) -> None:
+        super().__init__(name, scale=scale)
+        self._expect(num_features=num_features)
+
+
 class ConditionalInstanceNorm2d(Layer):
     """As ``InstanceNorm2d``, with a weight and a bias a channel for each of ``styles`` (Dumoulin et al., 2017).
 
@@ -787,6 +797,43 @@ class FCOSHead(Layer):
             depth=depth,
             groups=groups,
             radius=radius,
+            overlap=overlap,
+            least_score=least_score,
+            most=most,
+            init=init,
+        )
+
+
+class SSDHead(Layer):
+    """How boxes depart from anchors, and their classes, at each pixel of maps."""
+
+    type = "ssd_head"
+
+    def __init__(
+        self,
+        num_classes: int,
+        strides: Sequence[int],
+        sizes: Sequence[int],
+        ratios: Sequence[int],
+        positive: float = 0.5,
+        negative: float = 0.5,
+        overlap: float = 0.45,
+        least_score: float = 0.01,
+        most: int = 200,
+        init: str = "default",
+        *,
+        background: bool = True,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            classes=num_classes,
+            strides=list(strides),
+            sizes=list(sizes),
+            ratios=list(ratios),
+            background=background,
+            positive=positive,
+            negative=negative,
             overlap=overlap,
             least_score=least_score,
             most=most,

@@ -150,6 +150,7 @@ std::vector<ValueId> add_gradients(Graph& graph, const std::vector<Cotangent>& c
     for (std::size_t i = 0; i < node.inputs.size(); ++i) wanted = wanted || context.wants(i);
     if (!wanted) continue;
     const ops::OpInfo& info = ops::op_info(node.op);
+    if (info.steps) continue;
     if (info.gradient == nullptr) {
       throw Error("'" + node.name + "': " + std::string(info.name) +
                   " has no gradient, so nothing before it can train");

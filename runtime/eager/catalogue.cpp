@@ -146,6 +146,7 @@ const std::map<int32_t, std::string_view>& summaries() {
       {GPUNN_OP_FOCAL_LOSS_BACKWARD, "the gradient of focal_loss"},
       {GPUNN_OP_GIOU_LOSS, "1 minus the generalised overlap of two boxes"},
       {GPUNN_OP_GIOU_LOSS_BACKWARD, "the gradient of giou_loss for a"},
+      {GPUNN_OP_TOP_MASK, "1 for the largest elements of each row, 0 for the others"},
       {GPUNN_OP_NON_MAXIMUM_SUPPRESSION, "the best ones of boxes that overlap"},
   };
   return lines;

@@ -44,8 +44,10 @@ ValueId Expressions::sign(ValueId x) {
   return sub(less(zero, x), less(x, zero));
 }
 
-ValueId Expressions::to_f32(ValueId x) {
-  const ValueId result = graph_.add_value(name_, {DType::f32, shape(x)}, Storage::arena);
+ValueId Expressions::to_f32(ValueId x) { return converted(x, DType::f32); }
+
+ValueId Expressions::converted(ValueId x, DType dtype) {
+  const ValueId result = graph_.add_value(name_, {dtype, shape(x)}, Storage::arena);
   graph_.add_into(GPUNN_OP_COPY, name_, {}, {x}, {result});
   return result;
 }

@@ -37,6 +37,8 @@ class Expressions {
   ValueId sign(ValueId x);
   // Integers, or numbers of half precision, as f32.
   ValueId to_f32(ValueId x);
+  // By C's conversions.
+  ValueId converted(ValueId x, DType dtype);
   // Of f32 within the range of i32: without its fraction.
   ValueId truncated(ValueId x);
   // A number, as often as the shape says.

@@ -33,6 +33,8 @@ struct OpInfo {
 
   // Appends the ops of the gradient; nullptr: none (nothing flows back).
   void (*gradient)(GradientContext& context) = nullptr;
+  // It changes in jumps alone, so that its gradient is 0 and training goes on before it without one.
+  bool steps = false;
   // The decomposition, which is used if no plugin serves the op; nullptr: a core op, which every backend needs.
   Decomposition decompose = nullptr;
   // Several ops in one kernel. The parts are used instead if a plugin higher in the chain serves one of them.

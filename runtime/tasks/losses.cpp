@@ -49,6 +49,7 @@ ValueId add_loss_to_target(Graph& g, const LossConfig& loss, ValueId output, Val
       throw Error("the loss " + name_of(loss.type()) + " compares images", ExitCode::usage);
     case LossKind::hinge:
     case LossKind::focal:
+    case LossKind::multibox:
       break;
   }
   throw Error("the loss " + name_of(loss.type()) + " compares outputs with labels, not with targets", ExitCode::usage);
@@ -103,6 +104,8 @@ std::string name_of(LossKind kind) {
       return "style";
     case LossKind::focal:
       return "focal";
+    case LossKind::multibox:
+      return "multibox";
     case LossKind::cross_entropy:
       break;
   }

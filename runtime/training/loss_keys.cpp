@@ -106,6 +106,8 @@ std::vector<config::KeyOf<LossConfig>> loss_keys() {
                  "Weight of the true class; the others have 1 minus this weight."),
           number("gamma", &Focal::gamma, between(0, kLargestRate),
                  "Power of 1 - p that multiplies the cross-entropy, with p the probability of the right answer.")),
+      loss_kind<MultiBox>(number("negatives", &MultiBox::negatives, between(0, kLargestRate),
+                                 "Number of anchors without a box, the hardest ones, for each anchor with a box.")),
   };
   std::vector<KeyOf<LossConfig>> keys = keys_of_kinds(kinds);
   keys.insert(keys.begin(), kind_key("type", kinds,

@@ -37,6 +37,9 @@ TEST_CASE("suppression, assignment and losses are the same bits on any number of
     detection_runner().run(GPUNN_OP_NON_MAXIMUM_SUPPRESSION, &suppression, {boxes, scores}, {found});
     CHECK(found[4] >= found[10]);
   });
+  Tensor<float> mask({3, 2000});
+  const Tensor<float> ranked = random.tensor({3, 2000}), counts = random.tensor({3});
+  on_each_machine(mask, [&] { detection_runner().run(GPUNN_OP_TOP_MASK, nullptr, {ranked, counts}, {mask}); });
   const gpunn_grid_points_attrs grid{sizeof(grid), 12, 12, 8};
   Tensor<float> points({144, 3});
   detection_runner().run(GPUNN_OP_GRID_POINTS, &grid, {}, {points});

@@ -146,6 +146,7 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
     "focal_loss_backward": lambda: ([floats(4), floats(4, 3, seed=1), labels_of(0, 2, 1, 0)], {}),
     "giou_loss": lambda: ([BOXES, OTHER_BOXES], {}),
     "giou_loss_backward": lambda: ([floats(2), BOXES, OTHER_BOXES], {}),
+    "top_mask": lambda: ([apart(2, 6), np.array([2, 4], np.float32)], {}),
     "non_maximum_suppression": lambda: (
         [np.concatenate([BOXES, BOXES[:1] + 0.25])[None], floats(1, 3, 2, low=0.1)],
         {"most": 3},

@@ -45,6 +45,7 @@ MODELS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "resnet101": ((3, 64, 64), {"classes": 10}),
     "squeezenet1_1": ((3, 64, 64), {"classes": 10}),
     "srcnn": ((1, 12, 10), {}),
+    "ssd300": ((3, 300, 300), {"classes": 3, "base": 8}),
     "style_net": ((3, 32, 32), {"width": 8}),
     "vgg11": ((3, 32, 32), {"classes": 10, "hidden": 64, "pool": 2}),
     "vgg13": ((3, 32, 32), {"classes": 10, "hidden": 64, "pool": 2}),

@@ -27,6 +27,38 @@ Experiment small_detector(const std::filesystem::path& runs, const Overrides& mo
       "boxes.yaml", more);
 }
 
+// A few convolutions with anchors on two maps, on digits of 64x64.
+Experiment small_ssd(const std::filesystem::path& runs, const Overrides& more = {}) {
+  return parse_experiment(
+      R"(name: anchors
+task: detection
+loss: multibox
+model:
+  parameters: {background: true}
+  blocks:
+    halved:
+      parameters: {filters: }
+      layers:
+        - conv2d: {name: conv, filters: $filters, kernel: 3, stride: 2, padding: 1, bias: false}
+        - batch_norm: {name: bn}
+        - relu
+  layers:
+    - halved: {filters: 8}
+    - halved: {filters: 16}
+    - halved: {name: map1, filters: 32}
+    - halved: {name: map2, filters: 32}
+    - l2_norm: {name: scaled, from: map1, scale: 10}
+    - ssd_head: {name: boxes, from: [scaled, map2], classes: 10, strides: [8, 16], sizes: [20, 32, 48], ratios: [2, 2], background: $background}
+data: {dataset: drawn_digits, image_size: 64, channels: 1, digits: 2, flip: 0, most_boxes: 8, batch_size: 16,
+       synthetic_train: 192, synthetic_test: 32}
+optimizer: {type: adam, learning_rate: 0.005}
+training: {epochs: 4}
+backend: cpu
+runs: )" + runs.string() +
+          "\n",
+      "anchors.yaml", more);
+}
+
 }  // namespace
 
 TEST_CASE("a detector learns: its loss falls, and a report has its figures, classes and worst images") {
@@ -54,6 +86,23 @@ TEST_CASE("a detector learns: its loss falls, and a report has its figures, clas
   for (const DetectedBox& box : found[0].boxes) CHECK(box.right > box.left);
 }
 
+TEST_CASE("a detector with anchors learns, by the hardest of them or by the focal loss") {
+  const TemporaryFolder folder;
+  const auto learns = [&](const Overrides& more) {
+    const RunResult run = train(small_ssd(folder.path(), more));
+    REQUIRE(run.epochs.size() == 4);
+    CHECK(run.epochs.back().train_loss < 0.8 * run.epochs.front().train_loss);
+    CHECK(run.epochs.back().evaluation.loss < run.epochs.front().evaluation.loss);
+    CHECK(run.final_evaluation.scores.value("map_50") > 0.1);
+    return run;
+  };
+  const RunResult run = learns({});
+  learns({{"loss", "focal"}, {"model.parameters.background", "false"}});
+  const std::vector<Prediction> found = predict({.path = run.run, .overrides = {}}, {.inputs = {}, .rows = {0}});
+  REQUIRE(!found[0].boxes.empty());
+  for (const DetectedBox& box : found[0].boxes) CHECK(box.right > box.left);
+}
+
 TEST_CASE("a resumed training of a detector reaches the figures of an uninterrupted one") {
   const TemporaryFolder folder;
   const auto [straight, resumed] =
@@ -71,5 +120,5 @@ TEST_CASE("models that do not fit boxes are refused with what to do") {
       "synthetic_train: 64, synthetic_test: 8, batch_size: 16}\noptimizer: {type: sgd}\nbackend: cpu\nruns: " +
           folder.path().string() + "\n",
       "linear.yaml");
-  CHECK_THROWS_WITH(train(linear), Contains("ends in fcos_head") && Contains("is linear"));
+  CHECK_THROWS_WITH(train(linear), Contains("ends in fcos_head or ssd_head") && Contains("is linear"));
 }

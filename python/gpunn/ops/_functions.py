@@ -140,6 +140,7 @@ __all__ = [
     "table_store",
     "tanh",
     "tanh_backward",
+    "top_mask",
     "transpose",
     "upsample2d",
     "upsample2d_backward",
@@ -2782,6 +2783,19 @@ def giou_loss_backward(
     Returns ``da``: [R, 4] of f32.
     """
     return call("giou_loss_backward", (dloss, a, b), {}, out, backend)
+
+
+def top_mask(x: Array, count: Array | float, *, out: Any = None, backend: str | Backend | None = None) -> Array:
+    """1 for the largest elements of each row, 0 for the others.
+
+    ``x[N,P] count[N] -> y[N,P]``
+
+    ``x``: [N, P] of f32.
+    ``count``: [N] of f32.
+
+    Returns ``y``: [N, P] of f32.
+    """
+    return call("top_mask", (x, count), {}, out, backend)
 
 
 def non_maximum_suppression(

@@ -216,6 +216,7 @@ constexpr Synonyms kSynonyms[] = {
     {"super_resolution", "sr upscaling sisr enhance"},
     {"detection", "object_detection detect boxes bbox"},
     {"focal", "focal_loss sigmoid_focal_loss"},
+    {"multibox", "multibox_loss ssd_loss"},
     {"detection_folder", "voc coco yolo pascal_voc boxes_folder"},
     {"photograph_folder", "div2k flickr2k image_pairs paired_images"},
     {"accuracy", "acc top1 val_accuracy val_acc test_accuracy valid_accuracy eval_accuracy"},

@@ -5,6 +5,8 @@ namespace gpunn::config {
 
 namespace {
 
+constexpr double kMostLength = 1e6;
+
 std::string check_conditional(const LayerArguments& arguments) {
   const int64_t styles = arguments.integer("styles"), style = arguments.integer("style");
   return style < styles
@@ -45,6 +47,16 @@ std::vector<LayerType> normalization_layers() {
        1,
        {{"epsilon", V::number, "1e-5", between(1e-12, 1), {}, "Added to the variance."},
         {"affine", V::boolean, "false", {}, {}, "Whether a weight and a bias for each channel follow."}}},
+      {"l2_norm",
+       "The channels of each pixel of [C, H, W] to a length of 1, then times `scale` and a weight for each channel. "
+       "(Liu et al., 2015.)",
+       1,
+       {{"scale",
+         V::number,
+         "1",
+         above_up_to(0, kMostLength),
+         {},
+         "The length, while the weights are 1 as they begin."}}},
       {"conditional_instance_norm",
        "As instance_norm, then times a weight plus a bias for each channel, of which each style has its own. (Dumoulin "
        "et al., 2017.)",

@@ -78,6 +78,12 @@ struct Focal {
   double gamma = 2;     // power of what is missing
 };
 
+// Of anchors: the cross-entropy of the classes, of those without a box only the hardest, and the smooth absolute error
+// of the sides (Liu et al., 2016).
+struct MultiBox {
+  double negatives = 3;  // anchors without a box for each that has one
+};
+
 // In the order of LossConfig::kind's alternatives.
 enum class LossKind {
   cross_entropy,
@@ -89,13 +95,14 @@ enum class LossKind {
   charbonnier,
   perceptual,
   style,
-  focal
+  focal,
+  multibox
 };
 
 // The section `loss` of an experiment. The order of kinds is that of LossKind.
 struct LossConfig {
   std::variant<CrossEntropy, MeanSquaredError, BinaryCrossEntropy, Hinge, Huber, MeanAbsoluteError, Charbonnier,
-               Perceptual, StyleLoss, Focal>
+               Perceptual, StyleLoss, Focal, MultiBox>
       kind;
 
   LossKind type() const { return static_cast<LossKind>(kind.index()); }

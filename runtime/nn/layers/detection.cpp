@@ -150,11 +150,43 @@ ValueId fcos_head(const LayerContext& c) {
   return concat(c, levels, 1);
 }
 
+// [N, anchors, 4 + classes (+ 1)]: how the middle and the logarithms of the sides depart from those of an anchor, and
+// the logits of the classes, behind them that of the background; the anchors of a pixel one after the other.
+ValueId ssd_head(const LayerContext& c) {
+  constexpr int64_t kSides = 4;
+  const int64_t answers = c.arguments.integer("classes") + (c.arguments.boolean("background") ? 1 : 0);
+  const std::vector<int64_t> ratios = c.arguments.list("ratios");
+  if (ratios.size() != c.inputs.size()) {
+    fail("strides has " + std::to_string(ratios.size()) + " numbers, and there are " + std::to_string(c.inputs.size()) +
+         " maps");
+  }
+  graph::Expressions e(c.graph, c.layer.name);
+  std::vector<ValueId> levels;
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    require_image(c.input_shape(i));
+    const Shape map = c.input_shape(i);
+    const std::string number = std::to_string(i + 1);
+    const int64_t anchors = 2 * ratios[i];
+    require_sane_size({anchors, kSides + answers});
+    const SharedConvolution to_sides = shared(c, "sides" + number, map[1], anchors * kSides);
+    const SharedConvolution to_classes = shared(c, "class" + number, map[1], anchors * answers);
+    const auto by_anchor = [&](ValueId x, int64_t numbers) {
+      return view(c, by_point(c, x), {map[0], map[2] * map[3] * anchors, numbers});
+    };
+    const ValueId sides = by_anchor(convolve(c, to_sides, c.inputs[i]), kSides);
+    ValueId logits = convolve(c, to_classes, c.inputs[i]);
+    if (!c.arguments.boolean("background")) logits = e.add(logits, e.constant(-std::log((1 - kPrior) / kPrior)));
+    levels.push_back(concat(c, {sides, by_anchor(logits, answers)}, 2));
+  }
+  return concat(c, levels, 1);
+}
+
 }  // namespace
 
 LayerFunctions detection_layers() {
   return {
       {"fcos_head", fcos_head},
+      {"ssd_head", ssd_head},
   };
 }
 

@@ -74,6 +74,17 @@ ValueId instance_norm(const LayerContext& c) {
   return c.graph.add(GPUNN_OP_INSTANCE_NORM, c.layer.name, with_epsilon(c), {c.inputs[0], gamma, beta}).front();
 }
 
+ValueId l2_norm(const LayerContext& c) {
+  constexpr double kLeastSquare = 1e-10;  // a pixel of zeros stays one
+  const Shape x = c.input_shape();
+  require_image(x);
+  const ValueId weight = c.parameter({.name = "weight", .shape = {x[1]}, .init = InitKind::ones});
+  graph::Expressions e(c.graph, c.layer.name);
+  const ValueId square = e.sum(e.mul(c.inputs[0], c.inputs[0]), 2U);
+  const ValueId unit = e.mul(c.inputs[0], e.rsqrt(e.add(square, e.constant(kLeastSquare))));
+  return e.mul(unit, e.scaled(view(c, weight, {x[1], 1, 1}), c.arguments.number("scale")));
+}
+
 // Of the rows of a table f32[styles, C] the one of each row of a batch, f32[rows, C, 1, ...].
 ValueId of_rows(graph::Expressions& e, ValueId table, const Shape& x, int64_t style) {
   const int64_t styles = e.shape(table)[0], channels = x[1];
@@ -145,6 +156,7 @@ LayerFunctions normalization_layers() {
       {"layer_norm", layer_norm},
       {"group_norm", group_norm},
       {"instance_norm", instance_norm},
+      {"l2_norm", l2_norm},
       {"conditional_instance_norm", conditional_instance_norm},
       {"local_response_norm", local_response_norm},
   };

@@ -1,43 +1,85 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
+#include "graph/expressions.hpp"
 #include "graph/graph.hpp"
 #include "tasks/task.hpp"
 
 namespace gpunn::tasks {
 
-// A map of a pyramid.
+// A map of a pyramid, and how many pixels of the image one of its own is.
 struct DetectionLevel {
   int64_t rows = 0, columns = 0;
   double stride = 1;
 };
 
-// The last layer of a detector: what its output means, and how boxes are made of it.
-struct DetectionHead {
-  std::vector<DetectionLevel> levels;
-  int64_t classes = 0, points = 0;
-  double radius = 1.5, overlap = 0.6, least_score = 0.05;
+// Which of the boxes found are kept, as NON_MAXIMUM_SUPPRESSION does it.
+struct SuppressionRule {
+  double overlap = 0.6, least_score = 0.05;
   int64_t most = 100;
 };
 
-// Throws ConfigError where the model ends in no layer that answers with boxes, or with fewer classes than the data has.
-DetectionHead detection_head(const graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs);
+// What the output of a detector's last layer means: which answer learns which box, what it costs to be wrong, and how
+// boxes are made of it. A value of this type is what a detector's kind is: FCOS, SSD.
+class DetectionHead {
+ public:
+  DetectionHead(SuppressionRule rule, int64_t classes) : rule_(rule), classes_(classes) {}
+  virtual ~DetectionHead() = default;
+  const SuppressionRule& rule() const { return rule_; }
+  int64_t classes() const { return classes_; }
 
-// The points of all maps, f32 [points, 3], as GRID_POINTS gives them.
-graph::ValueId add_points(graph::Graph& g, const DetectionHead& head);
+  // The boxes that the output [N, P, numbers] stands for, f32 [N, P, 4], and their scores by class, f32 [N, P,
+  // classes].
+  virtual graph::ValueId add_boxes(graph::Graph& g, graph::ValueId output) const = 0;
+  virtual graph::ValueId add_scores(graph::Graph& g, graph::ValueId output) const = 0;
+  // Each row's loss, f32 [N], divided by the number of answers that have a box: a row's mean over the batch, or where
+  // `by_row` is set, its own. `targets` are f32 [N, boxes * kBoxNumbers].
+  virtual graph::ValueId add_loss(graph::Graph& g, const TaskContext& context, graph::ValueId output,
+                                  graph::ValueId targets, bool by_row) const = 0;
 
-// The boxes that the output [N, points, 5 + classes] stands for: f32 [N, points, 4].
-graph::ValueId add_boxes(graph::Graph& g, const DetectionHead& head, graph::ValueId output, graph::ValueId points);
+  // The boxes that are found, f32 [N, most * 6], as NON_MAXIMUM_SUPPRESSION gives them.
+  graph::ValueId add_detections(graph::Graph& g, graph::ValueId output) const;
 
-// Each row's loss, f32 [N]: the focal loss of the classes, the generalised overlap of boxes weighed by centerness, and
-// the cross-entropy of the centerness; divided by the number of points that have a box: a row's mean over the batch, or
-// where `by_row` is set, its own. `targets` are f32 [N, boxes * kBoxNumbers].
-graph::ValueId add_detection_loss(graph::Graph& g, const TaskContext& context, const DetectionHead& head,
-                                  graph::ValueId output, graph::ValueId targets, bool by_row);
+ private:
+  SuppressionRule rule_;
+  int64_t classes_;
+};
 
-// The boxes that are found, f32 [N, most * 6], as NON_MAXIMUM_SUPPRESSION gives them.
-graph::ValueId add_detections(graph::Graph& g, const DetectionHead& head, graph::ValueId output);
+// Throws ConfigError where the model ends in no layer that answers with boxes, with fewer classes than the data has, or
+// where the loss is not for that layer.
+std::unique_ptr<DetectionHead> detection_head(const graph::Graph& g, const TaskContext& context,
+                                              const ModelOutputs& outputs);
+
+// What a kind of detector is made from.
+struct HeadInputs {
+  const LossConfig& loss;
+  const config::LayerArguments& arguments;
+  std::vector<DetectionLevel> levels;
+  SuppressionRule rule;
+};
+
+// A kind of detector, by the layer that it ends in.
+struct HeadKind {
+  std::string_view layer, example;  // example: a model
+  std::unique_ptr<DetectionHead> (*make)(const HeadInputs& inputs);
+  // What is wrong with the loss for this layer, and what to do; empty: nothing.
+  std::string (*refuse)(const LossConfig& loss, const config::LayerArguments& arguments);
+};
+HeadKind fcos_kind();
+HeadKind ssd_kind();
+
+// --- What kinds share ---
+
+graph::ValueId concat(graph::Expressions& e, const std::vector<graph::ValueId>& parts, int32_t axis);
+// The boxes of the targets with their classes, f32 [N, boxes, 5].
+graph::ValueId wanted_boxes(graph::Expressions& e, graph::ValueId targets);
+// By how many of x[N,P] a row's loss is divided, at least one: the row's own sum, or the mean over the batch of all
+// ranks.
+graph::ValueId shared_count(graph::Expressions& e, const TaskContext& context, graph::ValueId x, bool by_row);
 
 }  // namespace gpunn::tasks

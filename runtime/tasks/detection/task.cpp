@@ -66,7 +66,7 @@ class DetectionTask : public Task {
     return metrics;
   }
   std::span<const LossKind> losses() const override {
-    static constexpr std::array kinds = {LossKind::focal};
+    static constexpr std::array kinds = {LossKind::focal, LossKind::multibox};
     return kinds;
   }
   std::array<const char*, 2> output_names() const override { return {"points", "boxes"}; }
@@ -92,18 +92,18 @@ class DetectionTask : public Task {
   }
   ValueId add_training_loss(Graph& g, const TaskContext& c, const ModelOutputs& outputs,
                             const Batch& batch) const override {
-    return add_detection_loss(g, c, detection_head(g, c, outputs), outputs.last, batch.fields.at(kTargetField), false);
+    return detection_head(g, c, outputs)->add_loss(g, c, outputs.last, batch.fields.at(kTargetField), false);
   }
   ValueId add_evaluation_loss(Graph& g, const TaskContext& c, const ModelOutputs& outputs,
                               const Batch& batch) const override {
-    return add_detection_loss(g, c, detection_head(g, c, outputs), outputs.last, batch.fields.at(kTargetField), true);
+    return detection_head(g, c, outputs)->add_loss(g, c, outputs.last, batch.fields.at(kTargetField), true);
   }
   void add_to_totals(Graph& g, const TaskContext&, const ModelOutputs&, const Batch& batch, ValueId losses,
                      ValueId totals) const override {
     g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {}, {losses, batch.count, totals});
   }
   ValueId add_scores(Graph& g, const TaskContext& c, const ModelOutputs& outputs) const override {
-    return add_detections(g, detection_head(g, c, outputs), outputs.last);
+    return detection_head(g, c, outputs)->add_detections(g, outputs.last);
   }
   gpunn_op prediction_op(const Graph&, const TaskContext&, const ModelOutputs&) const override { return GPUNN_OP_COPY; }
 };
