@@ -20,8 +20,8 @@ using inference::FileSample;
 
 namespace {
 
-constexpr int64_t kLargestPredicted = 64;  // rows at a time
-constexpr int64_t kMostShownBoxes = 100;   // of an image
+constexpr int64_t kLargestPredicted = 64;   // rows at a time
+constexpr int64_t kMostShownBoxes = 10000;  // of an image
 
 std::vector<FileSample> test_rows(const std::vector<int64_t>& rows, const Model& model) {
   if (rows.empty()) return {};

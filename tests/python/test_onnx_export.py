@@ -247,6 +247,44 @@ def test_tasks(name: str, tmp_path: Path, source: Path) -> None:
         assert np.abs(value - ours[output]).max() <= 1e-5 * np.abs(ours[output]).max()
 
 
+@pytest.mark.parametrize("head", ["fcos_head", "ssd_head"])
+def test_a_detector_has_suppression_inside(head: str, tmp_path: Path) -> None:
+    """Boxes, scores and labels are those of the model's rows left, top, right, bottom, score, class."""
+    halved = [{"conv2d": {"filters": 8, "kernel": 3, "stride": 2, "padding": 1}}, "relu"] * 3
+    keys = {"classes": 10, "strides": 8, "most": 40, "least_score": 0.02}
+    more = {"width": 16, "depth": 1} if head == "fcos_head" else {"sizes": [16, 28], "ratios": 2}
+    experiment: Any = {
+        "model": {"layers": [*halved, {head: {**keys, **more}}]},
+        "task": "detection",
+        "loss": "focal" if head == "fcos_head" else "multibox",
+        "data": {
+            "dataset": "drawn_digits",
+            "image_size": 64,
+            "channels": 1,
+            "digits": 2,
+            "batch_size": 16,
+            "synthetic_train": 96,
+            "synthetic_test": 8,
+        },
+        "optimizer": {"type": "adam", "learning_rate": 0.003},
+    }
+    run = gpunn.run(experiment, set={"training.epochs": 2}, backend="cpu", runs=tmp_path)
+    model = gpunn.load(run.path, backend="cpu")
+    x = np.random.default_rng(2).integers(0, 256, (3, 1, 64, 64), dtype=np.uint8)
+    rows = model.run(x, ["boxes"])["boxes"].reshape(3, 40, 6)
+    assert (rows[:, :, 5] >= 0).any()
+    for opset in OPSETS:
+        gpunn.export(run.path, tmp_path / "x.onnx", raw_input=True, opset=opset)
+        file = onnx.load(str(tmp_path / "x.onnx"))
+        onnx.checker.check_model(file, full_check=True)
+        assert "NonMaxSuppression" in {node.op_type for node in file.graph.node}
+        session = ort.InferenceSession(str(tmp_path / "x.onnx"), providers=["CPUExecutionProvider"])
+        boxes, scores, labels = session.run(["boxes", "scores", "labels"], {session.get_inputs()[0].name: x})
+        np.testing.assert_array_equal(labels, rows[:, :, 5].astype(np.int64))
+        np.testing.assert_allclose(boxes, rows[:, :, :4], rtol=1e-5, atol=1e-4)
+        np.testing.assert_allclose(scores, rows[:, :, 4], rtol=1e-5, atol=1e-6)
+
+
 def test_an_exported_file_is_a_network_that_is_trained_further(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     x = rng.normal(size=(32, 3, 8, 8)).astype(np.float32)

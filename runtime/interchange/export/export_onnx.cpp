@@ -20,6 +20,7 @@
 #include "interchange/onnx/import.hpp"
 #include "storage/checkpoint.hpp"
 #include "storage/model_info.hpp"
+#include "tasks/detection/rows.hpp"
 #include "tasks/task.hpp"
 #include "training/model_info.hpp"
 #include "training/own_files.hpp"
@@ -38,6 +39,8 @@ constexpr int64_t kFirstOpset = 13, kLastOpset = 21;
 constexpr int64_t kRows = 2;                            // of the first of two programs, which tell what depends on them
 constexpr uint64_t kAlignment = 4;                      // no gaps between weights
 constexpr uint64_t kMostInFile = uint64_t{2000} << 20;  // protobuf ends at 2 GiB; nodes need some of it
+
+constexpr std::array<const char*, 3> kBoxOutputs = {"boxes", "scores", "labels"};
 
 void check_request(const std::filesystem::path& file, const OnnxExportOptions& options) {
   if (file.extension() != ".onnx") {
@@ -93,6 +96,9 @@ class Translation {
     const char* logits = model_.has_task() ? names[0] : "outputs";
     builder.reserve(logits);
     if (model_.has_task()) builder.reserve(names[1]);
+    if (finds_boxes()) {
+      for (const char* name : kBoxOutputs) builder.reserve(name);
+    }
     std::set<ValueId> quantized;  // tensors in eight bits
     for (const OnnxStep& step : onnx_steps(first_.graph)) {
       if (step.node->op == GPUNN_OP_FAKE_QUANTIZE) quantized.insert(step.outputs.front());
@@ -102,6 +108,11 @@ class Translation {
       } else {
         add_onnx_step(builder, step);
       }
+    }
+    if (finds_boxes()) {
+      add_boxes(builder);
+      add_metadata();
+      return std::move(onnx_);
     }
     const Graph& g = first_.graph;
     const std::string last = builder.source(inference::find_variable(g, inference::variable::kLogits)).name;
@@ -161,8 +172,35 @@ class Translation {
     return b.add(layer, "Add", {scaled, b.floats(layer, mean, shape)}, {}, false);
   }
 
+  bool finds_boxes() const {
+    return model_.has_task() && tasks::find(model_.info.task).target_kind() == TargetKind::boxes;
+  }
+
+  // What a detector is asked for, in place of rows of six numbers: corners in pixels of the input, scores, and classes,
+  // -1 behind the last box.
+  void add_boxes(OnnxBuilder& b) {
+    const std::string layer = "found";
+    const ValueId predictions = inference::find_variable(first_.graph, inference::variable::kPredictions);
+    const int64_t most =
+        inference::output_row(first_.graph, inference::variable::kPredictions).shape.at(0) / tasks::kDetectionNumbers;
+    const auto reshaped = [&](const std::string& x, const std::vector<int64_t>& to) {
+      return b.add(layer, "Reshape", {x, b.integers(layer, to)}, {}, false);  // 0: as it is
+    };
+    const std::string rows = reshaped(b.source(predictions).name, {0, most, tasks::kDetectionNumbers});
+    const auto numbers = [&](int64_t from, int64_t to) {
+      return b.add(layer, "Slice", {rows, b.integers(layer, {from}), b.integers(layer, {to}), b.integers(layer, {2})},
+                   {}, false);
+    };
+    add_output(b, numbers(0, 4), kBoxOutputs[0], {most, 4});
+    add_output(b, reshaped(numbers(4, 5), {0, most}), kBoxOutputs[1], {most});
+    const std::string classes = b.add(layer, "Cast", {reshaped(numbers(5, 6), {0, most})},
+                                      {{"to", static_cast<int64_t>(OnnxType::i64)}}, false);
+    add_output(b, classes, kBoxOutputs[2], {most}, OnnxType::i64);
+  }
+
   // Gives the tensor its name; one that has the name of another output already, or is the input, is copied.
-  void add_output(OnnxBuilder& b, const std::string& tensor, const std::string& name, const Shape& row) {
+  void add_output(OnnxBuilder& b, const std::string& tensor, const std::string& name, const Shape& row,
+                  OnnxType type = OnnxType::f32) {
     const auto producer =
         std::ranges::find_if(onnx_.nodes, [&](const OnnxNode& node) { return node.outputs.front() == tensor; });
     const bool taken = std::ranges::any_of(onnx_.outputs, [&](const OnnxValue& o) { return o.name == tensor; });
@@ -173,7 +211,7 @@ class Translation {
       producer->outputs = {name};
       for (OnnxNode& node : onnx_.nodes) std::ranges::replace(node.inputs, tensor, name);
     }
-    onnx_.outputs.push_back({name, OnnxType::f32, row});
+    onnx_.outputs.push_back({name, type, row});
   }
 
   void add_metadata() {

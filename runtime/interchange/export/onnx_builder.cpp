@@ -181,7 +181,7 @@ std::string OnnxBuilder::shape_tensor(const std::string& layer, const BatchShape
 
 void add_onnx_step(OnnxBuilder& builder, const OnnxStep& step) {
   if (add_elementwise_step(builder, step) || add_quantization_step(builder, step) || add_window_step(builder, step) ||
-      add_norm_step(builder, step) || add_shape_step(builder, step)) {
+      add_norm_step(builder, step) || add_shape_step(builder, step) || add_detection_step(builder, step)) {
     return;
   }
   throw Error("layer '" + step.node->name + "' computes " + std::string(graph::op_row(step.node->op).name) +

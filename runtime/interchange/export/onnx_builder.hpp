@@ -118,6 +118,8 @@ bool add_quantization_step(OnnxBuilder& b, const OnnxStep& step);
 void quantize_weights(OnnxBuilder& b, const OnnxStep& step);
 bool add_shape_step(OnnxBuilder& b, const OnnxStep& step);  // and products and reductions
 
+bool add_detection_step(OnnxBuilder& b, const OnnxStep& step);
+
 // The steps of a program that its outputs need, in order: padding and bias go into the op that they belong to.
 std::vector<OnnxStep> onnx_steps(const graph::Graph& g);
 
