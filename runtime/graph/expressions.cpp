@@ -53,9 +53,7 @@ ValueId Expressions::converted(ValueId x, DType dtype) {
 }
 
 ValueId Expressions::truncated(ValueId x) {
-  const ValueId whole = graph_.add_value(name_, {DType::i32, shape(x)}, Storage::arena);
-  graph_.add_into(GPUNN_OP_COPY, name_, {}, {x}, {whole});
-  return to_f32(whole);
+  return to_f32(converted(x, DType::i32));
 }
 
 ValueId Expressions::of_first(ValueId x, int64_t count) {

@@ -9,6 +9,7 @@
 
 #include "data/images/image.hpp"
 #include "data/parallel.hpp"
+#include "inference/image_sample.hpp"
 #include "inference/sample_files.hpp"
 #include "tasks/task.hpp"
 #include "training/evaluation_part.hpp"
@@ -61,19 +62,11 @@ void gather(std::span<const FileSample> samples, const InputInfo& input, std::ve
   });
 }
 
-// From pixels of the sample to those of the image that it was made of, clipped to it.
+// In pixels of the image that the sample was made of.
 std::vector<DetectedBox> on_image(std::vector<DetectedBox> boxes, const FileSample& sample, const InputInfo& input) {
-  if (boxes.empty() || sample.image.empty() || !input.fit.inside) return boxes;
+  if (boxes.empty() || sample.image.empty()) return boxes;
   const data::Image image = data::read_image_file(sample.image);
-  const double scale = data::fit_inside_scale(image, input.sample.shape[1], input.sample.shape[2]);
-  const auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
-  for (DetectedBox& box : boxes) {
-    box.left = std::clamp(box.left / scale, 0.0, width);
-    box.right = std::clamp(box.right / scale, 0.0, width);
-    box.top = std::clamp(box.top / scale, 0.0, height);
-    box.bottom = std::clamp(box.bottom / scale, 0.0, height);
-  }
-  return boxes;
+  return inference::boxes_on_image(std::move(boxes), image.height, image.width, input);
 }
 
 void require_answerable(const PredictRequest& request) {

@@ -1,6 +1,12 @@
 #include <gpunn/error.hpp>
 #include <gpunn/model.hpp>
 
+#include <algorithm>
+#include <utility>
+
+#include "data/images/fitted_sample.hpp"
+#include "inference/image_sample.hpp"
+
 namespace gpunn {
 
 namespace {
@@ -22,8 +28,31 @@ std::vector<uint8_t> read_image(const std::filesystem::path& file, const InputIn
 
 std::vector<uint8_t> read_image(std::span<const uint8_t> bytes, const std::string& name, const InputInfo& input,
                                 int64_t most_pixels) {
+  return inference::image_sample(bytes, name, input, most_pixels).values;
+}
+
+inference::ImageSample inference::image_sample(std::span<const uint8_t> bytes, const std::string& name,
+                                               const InputInfo& input, int64_t most_pixels) {
   const Shape& shape = image_shape(input);
-  return read_image(bytes, name, shape[0], shape[1], shape[2], input.light_on_dark, input.fit, most_pixels);
+  data::Image image = data::decode_image(bytes, name, most_pixels);
+  ImageSample sample{.values = {}, .height = image.height, .width = image.width};
+  sample.values = data::fitted_sample(std::move(image), shape[0], shape[1], shape[2], input.light_on_dark, input.fit);
+  return sample;
+}
+
+std::vector<DetectedBox> inference::boxes_on_image(std::vector<DetectedBox> boxes, int64_t height, int64_t width,
+                                                   const InputInfo& input) {
+  if (!input.fit.inside) return boxes;
+  const data::Image image{height, width, 1, {}};
+  const double scale = data::fit_inside_scale(image, input.sample.shape[1], input.sample.shape[2]);
+  const auto h = static_cast<double>(height), w = static_cast<double>(width);
+  for (DetectedBox& box : boxes) {
+    box.left = std::clamp(box.left / scale, 0.0, w);
+    box.right = std::clamp(box.right / scale, 0.0, w);
+    box.top = std::clamp(box.top / scale, 0.0, h);
+    box.bottom = std::clamp(box.bottom / scale, 0.0, h);
+  }
+  return boxes;
 }
 
 }  // namespace gpunn

@@ -3,8 +3,9 @@
 import base64
 import json
 import struct
+import subprocess
 
-from served import Server, ServingTest, digits, png, png_header, points
+from served import FOLDER, GPUNN, Server, ServingTest, boxes, digits, png, png_header, points
 
 
 class ImagesTest(ServingTest):
@@ -74,6 +75,43 @@ class ImagesTest(ServingTest):
         self.assertEqual(self.server.ask("POST", "/v1/explain", b"GIF89a")[0], 400)
         self.assertEqual(self.server.get("/v1/explain")[0], 405)
         self.assertEqual(self.server.ask("POST", "/v1/explain?model=none", png(28))[0], 404)
+
+    def test_boxes_are_those_of_predict_in_pixels_of_the_image(self):
+        picture = FOLDER / "large.png"
+        picture.write_bytes(png(100))
+        found = subprocess.run([GPUNN, "predict", boxes(), picture, "--json"], check=True, capture_output=True)
+        expected = json.loads(found.stdout)[0]["boxes"]
+        self.assertGreater(len(expected), 0)
+        with Server(f"boxes={boxes()}") as server:
+            status, _, body = server.ask("POST", "/v1/detect", png(100))
+            answer = json.loads(body)
+            self.assertEqual((status, answer["width"], answer["height"]), (200, 100, 100))
+            self.assertEqual([one["class"] for one in answer["boxes"]], [one["class"] for one in expected])
+            for one, other in zip(answer["boxes"], expected):
+                self.assertAlmostEqual(one["score"], other["score"], places=5)
+                for at, wanted in zip(one["box"], other["box"]):
+                    self.assertAlmostEqual(at, wanted, places=3)
+            body = server.ask("POST", "/v1/detect?least_score=100", png(100))[2]
+            self.assertEqual(json.loads(body)["boxes"], [])
+            for query, status in (("least_score=x", 400), ("least_score=101", 400), ("model=none", 404)):
+                self.assertEqual(server.ask("POST", "/v1/detect?" + query, png(100))[0], status)
+            self.assertEqual(server.ask("POST", "/v1/detect", b"GIF89a")[0], 400)
+            self.assertEqual(server.get("/v1/detect")[0], 405)
+            status, _, body = server.ask("POST", "/v1/classify", png(100))
+            self.assertEqual((status, b"/v1/detect" in body), (400, True))
+            # A row of the protocol's output `boxes` is padded: left, top, right, bottom, score and class, or -1.
+            request = {"inputs": [{"name": "image", "shape": [1, 1, 64, 64], "datatype": "UINT8", "data": [0] * 4096}],
+                       "outputs": [{"name": "boxes"}]}
+            about = json.loads(server.ask("GET", "/v2/models/boxes")[2])
+            request["inputs"][0]["name"] = about["inputs"][0]["name"]
+            status, _, body = server.ask("POST", "/v2/models/boxes/infer", json.dumps(request).encode())
+            self.assertEqual(status, 200, body)
+            output = json.loads(body)["outputs"][0]
+            self.assertEqual(output["shape"], [1, 600])
+            labels = output["data"][5::6]
+            self.assertEqual(labels, sorted(labels, key=lambda label: label < 0))
+        status, _, body = self.server.ask("POST", "/v1/detect", png(28))
+        self.assertEqual((status, b"finds no boxes" in body), (400, True))
 
     def test_a_model_that_takes_no_images_says_so(self):
         with Server(f"digits={digits()}", f"points={points()}") as server:

@@ -38,6 +38,14 @@ def digits():
     return digits.run
 
 
+def boxes():
+    """A detector of digits on 64 by 64 pixels, u8."""
+    if not hasattr(boxes, "run"):
+        boxes.run = train("boxes", "fcos_digits.yaml", "--steps", "6", "--set", "data.image_size=64", "--set",
+                          "data.synthetic_train=96", "--set", "data.synthetic_test=16")
+    return boxes.run
+
+
 def points():
     """A perceptron on two numbers, f32."""
     if not hasattr(points, "run"):

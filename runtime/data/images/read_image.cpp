@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "data/images/exif.hpp"
+#include "data/images/fitted_sample.hpp"
 #include "data/images/image.hpp"
 #include "data/pack/files.hpp"
 
@@ -126,8 +127,10 @@ void require_sample_of_pixels(int64_t channels, int64_t height, int64_t width) {
   }
 }
 
-std::vector<uint8_t> fitted(data::Image image, int64_t channels, int64_t height, int64_t width,
-                            bool invert_light_background, const ImageFit& fit) {
+}  // namespace
+
+std::vector<uint8_t> data::fitted_sample(Image image, int64_t channels, int64_t height, int64_t width,
+                                         bool invert_light_background, const ImageFit& fit) {
   image = data::convert_channels(std::move(image), channels);
   const bool invert = invert_light_background && channels == 1 && data::has_light_background(image);
   if (fit.inside) {
@@ -144,19 +147,18 @@ std::vector<uint8_t> fitted(data::Image image, int64_t channels, int64_t height,
   return planes;
 }
 
-}  // namespace
-
 std::vector<uint8_t> read_image(const std::filesystem::path& file, int64_t channels, int64_t height, int64_t width,
                                 bool invert_light_background, const ImageFit& fit) {
   require_sample_of_pixels(channels, height, width);
-  return fitted(data::read_image_file(file), channels, height, width, invert_light_background, fit);
+  return data::fitted_sample(data::read_image_file(file), channels, height, width, invert_light_background, fit);
 }
 
 std::vector<uint8_t> read_image(std::span<const uint8_t> bytes, const std::string& name, int64_t channels,
                                 int64_t height, int64_t width, bool invert_light_background, const ImageFit& fit,
                                 int64_t most_pixels) {
   require_sample_of_pixels(channels, height, width);
-  return fitted(data::decode_image(bytes, name, most_pixels), channels, height, width, invert_light_background, fit);
+  return data::fitted_sample(data::decode_image(bytes, name, most_pixels), channels, height, width,
+                             invert_light_background, fit);
 }
 
 }  // namespace gpunn

@@ -144,6 +144,16 @@ void Api::route(const ExchangePtr& exchange, const Target& target) {
     if (!count || *count < 1) throw ServiceError(400, "top is '" + top + "'; expected a whole number from 1");
     return classify(exchange, model_of(target), *count, options_, pool_);
   }
+  if (is({"v1", "detect"})) {
+    require_method(*exchange, "POST");
+    constexpr int64_t kAll = 100;
+    const std::string least = target.value("least_score");
+    const std::optional<int64_t> percent = least.empty() ? 0 : whole_number(least);
+    if (!percent || *percent < 0 || *percent > kAll) {
+      throw ServiceError(400, "least_score is '" + least + "'; expected a whole number of percent from 0 to 100");
+    }
+    return detect(exchange, model_of(target), static_cast<double>(*percent) / kAll, options_, pool_);
+  }
   if (is({"v1", "explain"})) {
     require_method(*exchange, "POST");
     std::string method = target.value("method");

@@ -55,6 +55,9 @@ Response response_of(const std::exception& failure);
 void infer(const ExchangePtr& exchange, const ServedModelPtr& model, const ServingOptions& options, WorkerPool& pool);
 void classify(const ExchangePtr& exchange, const ServedModelPtr& model, int64_t top, const ServingOptions& options,
               WorkerPool& pool);
+// `least_score`: boxes of a lower score are left out.
+void detect(const ExchangePtr& exchange, const ServedModelPtr& model, double least_score, const ServingOptions& options,
+            WorkerPool& pool);
 // The parameters of a request to explain; empty: the default.
 struct ExplainQuery {
   std::string class_text, layer, method;

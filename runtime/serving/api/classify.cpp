@@ -69,8 +69,7 @@ void classify(const ExchangePtr& exchange, const ServedModelPtr& model, int64_t 
                                 "/infer");
   }
   if (tasks::find(model->model.info().task).target_kind() == TargetKind::boxes) {
-    throw ServiceError(400, "model '" + model->name + "' finds boxes in images; call /v2/models/" + model->name +
-                                "/infer, whose output 'boxes' has left, top, right, bottom, score and class of each");
+    throw ServiceError(400, "model '" + model->name + "' finds boxes in images; call /v1/detect");
   }
   auto work = std::make_shared<Classification>();
   work->exchange = exchange;

@@ -33,15 +33,15 @@ ImageBytes image_of(std::string_view body, const std::string& boundary) {
 
 }  // namespace
 
-std::vector<uint8_t> sample_of_body(Pending& work, const ServingOptions& options) {
+inference::ImageSample image_of_body(Pending& work, const ServingOptions& options) {
   const std::string_view body = plain_body(work, options.body_bytes);
   const ImageBytes image = image_of(body, multipart_boundary(work.exchange->header("Content-Type")));
   if (image.bytes.empty()) {
     throw ServiceError(400, image.name + " has no bytes; expected those of a JPEG or PNG file");
   }
   try {
-    return read_image({reinterpret_cast<const uint8_t*>(image.bytes.data()), image.bytes.size()}, image.name,
-                      work.model->model.info().input, options.image_pixels);
+    return inference::image_sample({reinterpret_cast<const uint8_t*>(image.bytes.data()), image.bytes.size()},
+                                   image.name, work.model->model.info().input, options.image_pixels);
   } catch (const Error& failure) {  // of a damaged image, which is the client's
     throw ServiceError(400, failure.what());
   }

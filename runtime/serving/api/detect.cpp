@@ -1,0 +1,87 @@
+#include <gpunn/error.hpp>
+#include <gpunn/model.hpp>
+
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "inference/image_sample.hpp"
+#include "serving/api/image_body.hpp"
+#include "serving/api/pending.hpp"
+#include "serving/protocol/service_error.hpp"
+#include "tasks/task.hpp"
+
+namespace gpunn::serving {
+
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+struct DetectionCall : Pending {
+  double least_score = 0;
+  inference::ImageSample image;
+};
+
+Response detected(const DetectionCall& work) {
+  const ModelInfo& info = work.model->model.info();
+  const std::string& bytes = work.result.outputs.front();
+  std::vector<float> rows(bytes.size() / sizeof(float));
+  std::memcpy(rows.data(), bytes.data(), rows.size() * sizeof(float));
+  Decoded decoded = tasks::find(info.task).decode(rows, info.outputs, std::ssize(rows));
+  const std::vector<DetectedBox> found =
+      inference::boxes_on_image(std::move(decoded.boxes), work.image.height, work.image.width, info.input);
+  // Under the keys of `gpunn predict --json`.
+  OrderedJson boxes = OrderedJson::array();
+  for (const DetectedBox& one : found) {
+    if (one.score < work.least_score) continue;
+    boxes.push_back({{"class", one.index},
+                     {"name", one.name},
+                     {"score", one.score},
+                     {"box", {one.left, one.top, one.right, one.bottom}}});
+  }
+  const OrderedJson document = {{"model", work.model->name},
+                                {"version", work.model->version},
+                                {"width", work.image.width},
+                                {"height", work.image.height},
+                                {"boxes", std::move(boxes)}};
+  Response response;
+  response.body = document.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  return response;
+}
+
+void read_and_submit(const std::shared_ptr<DetectionCall>& work, const ServingOptions& options) {
+  if (work->exchange->abandoned()) return;
+  work->image = image_of_body(*work, options);
+  Job job = job_of(work, detected);
+  job.rows = 1;
+  job.input = work->image.values.data();
+  job.outputs = {1};
+  work->model->batcher.submit(std::move(job));
+}
+
+}  // namespace
+
+void detect(const ExchangePtr& exchange, const ServedModelPtr& model, double least_score, const ServingOptions& options,
+            WorkerPool& pool) {
+  const bool has_task = model->model.outputs().size() > 1;
+  if (!has_task || tasks::find(model->model.info().task).target_kind() != TargetKind::boxes) {
+    throw ServiceError(400, "model '" + model->name + "' finds no boxes; its task is " +
+                                (has_task ? model->model.info().task : "none") + ", not detection");
+  }
+  auto work = std::make_shared<DetectionCall>();
+  work->exchange = exchange;
+  work->model = model;
+  work->least_score = least_score;
+  pool.run([work, &options] {
+    try {
+      read_and_submit(work, options);
+    } catch (const std::exception& failure) {
+      fail(*work, failure);
+    }
+  });
+}
+
+}  // namespace gpunn::serving
