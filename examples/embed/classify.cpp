@@ -1,5 +1,5 @@
-// Classifies images by a trained model: classify RUN IMAGE... The images are shared among four threads that all call one
-// model, as the workers of a service do.
+// Classifies images by a trained model: classify RUN IMAGE... The images are shared among four threads that all call
+// one model, as the workers of a service do.
 #include <gpunn/error.hpp>
 #include <gpunn/model.hpp>
 #include <gpunn/plugins.hpp>

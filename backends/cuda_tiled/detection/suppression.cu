@@ -30,7 +30,7 @@ constexpr int kDigitBits = 8;
 constexpr int kDigits = 1 << kDigitBits;
 constexpr unsigned kEveryLane = 0xffffffffU;
 constexpr int64_t kMostImages = 65535;  // of a grid's second dimension
-constexpr Key kNone = 0;  // below the key of any score
+constexpr Key kNone = 0;                // below the key of any score
 
 // Workspace: how many keys each image has, and the keys [images, candidates].
 uint64_t bytes_of_counts(int64_t images) {
