@@ -73,30 +73,43 @@ Json node_json(const Node& node, const execution::Placement& placement, int64_t 
           {"workspace", workspace}};
 }
 
+// Makes value `id` the view that the file says. A view may be of a value that comes later in the file.
+void read_view(const Json& json, ValueId id, Graph& g) {
+  graph::Value& view = g.value(id);
+  const auto of = json.at("view_of").get<ValueId>();
+  if (of == kNoValue) return;
+  if (of < 0 || static_cast<std::size_t>(of) >= g.values().size()) {
+    throw Error("the view " + in_quotes(view.name) + " is of a value that is not there");
+  }
+  const auto offset = json.at("view_offset").get<int64_t>();
+  const uint64_t room = g.value(of).type.bytes(), size = view.type.bytes();
+  if (offset < 0 || size > room || static_cast<uint64_t>(offset) > room - size) {
+    throw Error("the view " + in_quotes(view.name) + " lies outside of what it is of");
+  }
+  view.view_of = of;
+  view.view_offset = offset;
+}
+
+void require_roots(const Graph& g) {
+  for (ValueId id = 0; id < static_cast<ValueId>(g.values().size()); ++id) {
+    std::size_t steps = 0;
+    for (ValueId of = id; of != kNoValue; of = g.value(of).view_of) {
+      if (++steps > g.values().size()) throw Error("the view " + in_quotes(g.value(id).name) + " is of itself");
+    }
+  }
+}
+
 void read_values(const Json& values, execution::CompiledProgram& program) {
   Graph& g = program.graph;
   for (const Json& json : values) {
-    const auto name = json.at("name").get<std::string>();
-    const TensorType type = type_of(json.at("type"));
-    const Storage storage = storage_of(json.at("storage").get<std::string>());
-    const auto view_of = json.at("view_of").get<ValueId>();
-    ValueId id = kNoValue;
-    if (view_of == kNoValue) {
-      id = g.add_value(name, type, storage);
-    } else {
-      if (view_of < 0 || static_cast<std::size_t>(view_of) >= g.values().size()) {
-        throw Error("the view " + in_quotes(name) + " is of no value in front of it");
-      }
-      const auto offset = json.at("view_offset").get<int64_t>();
-      if (offset < 0 || static_cast<uint64_t>(offset) > g.value(view_of).type.bytes()) {
-        throw Error("the view " + in_quotes(name) + " lies outside of what it is of");
-      }
-      id = g.add_view(name, view_of, type, offset);
-      g.value(id).storage = storage;
-    }
+    const ValueId id = g.add_value(json.at("name").get<std::string>(), type_of(json.at("type")),
+                                   storage_of(json.at("storage").get<std::string>()));
     g.value(id).constant = json.at("constant").get<bool>();
     program.plan.value_offset.push_back(json.at("offset").get<int64_t>());
   }
+  ValueId id = 0;
+  for (const Json& json : values) read_view(json, id++, g);
+  require_roots(g);
 }
 
 std::vector<ValueId> ids_of(const Json& json, const Graph& g) {

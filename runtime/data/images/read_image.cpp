@@ -45,7 +45,7 @@ Format format_of(std::span<const uint8_t> bytes, const std::filesystem::path& fi
   if (start.starts_with("\xff\xd8\xff"sv)) return Format::jpeg;
   if (start.starts_with("P5"sv) || start.starts_with("P6"sv)) return Format::pnm;
   throw Error(file.string() + ": not an image that can be read: " + kind_of(start) +
-              "; expected a PNG, a JPEG or a binary PGM or PPM (P5 or P6). Convert it or take it out");
+              "; expected a PNG, a JPEG or a binary PGM or PPM (P5 or P6). Convert it or remove it");
 }
 
 }  // namespace
