@@ -63,7 +63,7 @@ Cut cut_of_convolution(const OpSignature& s) {
 // Whether row i of each output is of row i of each input, and of nothing else.
 bool row_by_row(const OpSignature& s) {
   const bool pointwise = s.op >= GPUNN_OP_ADD && s.op <= GPUNN_OP_ERF && s.op != GPUNN_OP_FILL;
-  const bool pooling = s.op >= GPUNN_OP_MAX_POOL2D && s.op <= GPUNN_OP_UPSAMPLE2D_BACKWARD;
+  const bool pooling = s.op >= GPUNN_OP_MAX_POOL2D && s.op <= GPUNN_OP_REFLECT_PAD2D_BACKWARD;
   const bool softmax = s.op >= GPUNN_OP_SOFTMAX && s.op <= GPUNN_OP_LOG_SOFTMAX_BACKWARD;
   const bool attention = s.op == GPUNN_OP_ATTENTION || s.op == GPUNN_OP_ATTENTION_BACKWARD;
   const bool loss = s.op >= GPUNN_OP_NLL_LOSS && s.op <= GPUNN_OP_SOFT_CROSS_ENTROPY_BACKWARD;

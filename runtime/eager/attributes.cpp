@@ -367,6 +367,11 @@ std::vector<AttributeTable> make_tables() {
                        Row(&upsample::mode, "mode", choice, AttributeValue(std::string("nearest")),
                            "how pixels in between are computed")
                            .words_of<kUpsamplings>()}));
+  using reflect = gpunn_reflect_pad2d_attrs;
+  tables.push_back(
+      table<reflect>("gpunn_reflect_pad2d_attrs",
+                     {{&reflect::before, "before", pair, zero, "rows added at the top, columns on the left"},
+                      {&reflect::after, "after", pair, zero, "rows added at the bottom, columns on the right"}}));
   using batch_norm = gpunn_batch_norm_attrs;
   tables.push_back(
       table<batch_norm>("gpunn_batch_norm_attrs",

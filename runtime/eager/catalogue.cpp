@@ -66,6 +66,8 @@ const std::map<int32_t, std::string_view>& summaries() {
       {GPUNN_OP_AVG_POOL2D_BACKWARD, "the gradient of avg_pool2d"},
       {GPUNN_OP_UPSAMPLE2D, "images of several times as many rows and columns"},
       {GPUNN_OP_UPSAMPLE2D_BACKWARD, "the gradient of upsample2d"},
+      {GPUNN_OP_REFLECT_PAD2D, "images with borders that mirror them"},
+      {GPUNN_OP_REFLECT_PAD2D_BACKWARD, "the gradient of reflect_pad2d"},
       {GPUNN_OP_SOFTMAX, "softmax over the last dimension"},
       {GPUNN_OP_SOFTMAX_BACKWARD, "the gradient of softmax, of its result y"},
       {GPUNN_OP_LOG_SOFTMAX, "the logarithm of softmax over the last dimension"},

@@ -65,7 +65,9 @@ Graph ImageTrainer::step(const OptimizerConfig& optimizer, const StyleWeights& w
   const ValueId flat = g.add_value(kImage, layout_.type(), Storage::parameters);
   const ValueId gradient = g.add_value(kGradient, layout_.type(), Storage::gradients);
   const ValueId image = training::add_parameter_views(g, layout_, flat).front();
-  const std::map<std::string, ValueId> seen = nn::FrozenLayers(g, features_.network).look_at(image);
+  std::vector<std::string> compared_at = features_.content;
+  compared_at.insert(compared_at.end(), features_.style.begin(), features_.style.end());
+  const std::map<std::string, ValueId> seen = nn::FrozenLayers(g, features_.network).look_at(image, compared_at);
 
   Expressions e(g, "loss");
   const auto compared = [&](const std::string& prefix, const std::vector<std::string>& layers, training::OfLayer of,

@@ -256,7 +256,7 @@ std::vector<nn::Constant> seen_in(execution::ProgramRunner& runner, const nn::Fr
   const TensorType type{DType::f32, {1, picture.channels, picture.height, picture.width}};
   const std::string prefix = "seen.";
   const graph::ValueId image = g.add_value(prefix + "picture", type, graph::Storage::data);
-  const std::map<std::string, graph::ValueId> found = nn::FrozenLayers(g, network).look_at(image);
+  const std::map<std::string, graph::ValueId> found = nn::FrozenLayers(g, network).look_at(image, layers);
   graph::Expressions e(g, "seen");
   std::vector<nn::Constant> seen;
   for (const std::string& layer : layers) {

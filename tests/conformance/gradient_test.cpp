@@ -160,6 +160,8 @@ TEST_CASE("the runtime's gradient functions give the gradients of the reference'
     const gpunn_upsample2d_attrs upsample{.struct_size = 0, .factor = {2, 3}, .mode = mode};
     check(GPUNN_OP_UPSAMPLE2D, graph::Attributes::of(upsample), {f32({2, 2, 3, 4})});
   }
+  const gpunn_reflect_pad2d_attrs reflect{.struct_size = 0, .before = {1, 2}, .after = {0, 2}};
+  check(GPUNN_OP_REFLECT_PAD2D, graph::Attributes::of(reflect), {f32({2, 2, 3, 4})});
   gpunn_pad_attrs pad{};
   pad.rank = 3;
   pad.before[1] = 2, pad.after[1] = 1, pad.after[2] = 3;

@@ -168,6 +168,8 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
     "avg_pool2d_backward": lambda: ([floats(2, 3, 3, 2)], {"window": [2, 2], "input_size": [6, 5]}),
     "upsample2d": lambda: ([floats(*X)], {"factor": [2, 3], "mode": "bilinear"}),
     "upsample2d_backward": lambda: ([floats(2, 3, 4, 6)], {"factor": [2, 3]}),
+    "reflect_pad2d": lambda: ([floats(*X)], {"before": [1, 2], "after": [0, 1]}),
+    "reflect_pad2d_backward": lambda: ([floats(2, 3, 4, 6)], {"before": [1, 2], "after": [0, 1]}),
     "softmax": _one,
     "softmax_backward": _two,
     "log_softmax": _one,

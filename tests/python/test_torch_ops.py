@@ -100,6 +100,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "softmax_cross_entropy": lambda x, t: F.cross_entropy(x, t.long(), reduction="none"),
     "mse_loss": lambda x, t: F.mse_loss(x, t, reduction="none").mean(1),
     "upsample2d": lambda x: F.interpolate(x, scale_factor=(2, 3), mode="bilinear"),
+    "reflect_pad2d": lambda x: F.pad(x, (2, 1, 1, 0), mode="reflect"),
 }
 
 

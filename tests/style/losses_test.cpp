@@ -2,6 +2,8 @@
 #include "tasks/style/losses.hpp"
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "../ops/evaluate.hpp"
@@ -74,7 +76,7 @@ TEST_CASE("a network ends behind the last layer that is used") {
 }
 
 TEST_CASE("gradients pass through a frozen network to what it sees, and it is there once for several images") {
-  const ModelSpec model = nn::model_up_to(nn::known_model(nn::known_network("drawn")), {"relu1"});
+  const ModelSpec model = nn::model_up_to(nn::known_model(nn::known_network("drawn")), {"relu2"});
   const nn::FrozenNetwork network =
       nn::frozen_network("drawn", model, nn::seen_colours(FeatureColours::centred), nn::frozen_tensors("drawn", model));
   graph::Graph g;
@@ -83,12 +85,15 @@ TEST_CASE("gradients pass through a frozen network to what it sees, and it is th
   const ValueId target = g.add_value("target", image, graph::Storage::data);
   nn::FrozenLayers layers(g, network);
   graph::Expressions e(g, "loss");
-  const ValueId loss = tasks::mean_square(e, layers.look_at(painted).at("relu1"), layers.look_at(target).at("relu1"));
+  const std::map<std::string, ValueId> seen = layers.look_at(target, {"relu1"});
+  CHECK_FALSE(seen.contains("conv2"));  // nothing behind what is wanted is computed
+  CHECK(layers.look_at(target, {"relu1", "relu2"}).contains("conv2"));
+  const ValueId loss = tasks::mean_square(e, layers.look_at(painted, {"relu1"}).at("relu1"), seen.at("relu1"));
   const ValueId gradient = compiler::add_gradients(g, e.view(loss, {}), {painted}).front();
   REQUIRE(gradient != graph::kNoValue);
   CHECK(g.value(gradient).type == image);
   int constants = 0;
   for (const graph::Value& value : g.values())
     constants += value.name.starts_with("drawn.") && value.storage == graph::Storage::data;
-  CHECK(constants == 4);  // scale, shift, weight and bias
+  CHECK(constants == 6);  // scale, shift, weights and biases of two convolutions
 }

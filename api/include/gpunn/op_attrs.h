@@ -111,6 +111,13 @@ typedef struct gpunn_upsample2d_attrs {
   int32_t mode;
 } gpunn_upsample2d_attrs;
 
+/* Rows and columns that are added; fewer than the image has. */
+typedef struct gpunn_reflect_pad2d_attrs {
+  uint32_t struct_size;
+  int32_t before[2]; /* at the top, on the left */
+  int32_t after[2];  /* at the bottom, on the right */
+} gpunn_reflect_pad2d_attrs;
+
 typedef struct gpunn_attention_attrs {
   uint32_t struct_size;
   float scale; /* of the scores; 1 / sqrt(D) in Vaswani et al. */

@@ -277,6 +277,29 @@ inline Shape upsampled_gradient_shape(const AnyAttributes& attributes, Shape x) 
   return x;
 }
 
+inline gpunn_reflect_pad2d_attrs reflection_of(const AnyAttributes& attributes, const Shape& image) {
+  const auto a = attributes.as<gpunn_reflect_pad2d_attrs>();
+  for (std::size_t i = 0; i < 2; ++i) {
+    require(a.before[i] >= 0 && a.after[i] >= 0 && a.before[i] < image[2 + i] && a.after[i] < image[2 + i],
+            "padding before " + pair_text(a.before) + " and after " + pair_text(a.after) +
+                " must be less than the rows and columns of x " + shape_text(image));
+  }
+  return a;
+}
+
+inline Shape reflected_shape(const AnyAttributes& attributes, Shape y) {
+  const auto a = reflection_of(attributes, y);
+  for (std::size_t i = 0; i < 2; ++i) y[2 + i] += int64_t{a.before[i]} + a.after[i];
+  return y;
+}
+
+inline Shape reflected_gradient_shape(const AnyAttributes& attributes, Shape x) {
+  const auto a = attributes.as<gpunn_reflect_pad2d_attrs>();
+  for (std::size_t i = 0; i < 2; ++i) x[2 + i] -= int64_t{a.before[i]} + a.after[i];
+  reflection_of(attributes, x);
+  return x;
+}
+
 // --- Reductions and shapes ---
 
 inline Shape reduced_shape(const AnyAttributes& attributes, const Shape& x) {
@@ -622,6 +645,10 @@ inline Tensor computed_output(int32_t op, const AnyAttributes& attributes, Tenso
       return f32(upsampled_shape(attributes, in[0].shape));
     case GPUNN_OP_UPSAMPLE2D_BACKWARD:
       return f32(upsampled_gradient_shape(attributes, in[0].shape));
+    case GPUNN_OP_REFLECT_PAD2D:
+      return f32(reflected_shape(attributes, in[0].shape));
+    case GPUNN_OP_REFLECT_PAD2D_BACKWARD:
+      return f32(reflected_gradient_shape(attributes, in[0].shape));
     case GPUNN_OP_NLL_LOSS_BACKWARD: {
       const int32_t classes = attributes.as<gpunn_classes_attrs>().classes;
       require(classes > 0, "classes " + std::to_string(classes) + " must be positive");

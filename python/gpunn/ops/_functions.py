@@ -114,6 +114,8 @@ __all__ = [
     "random_uniform",
     "reduce",
     "reduce_scatter",
+    "reflect_pad2d",
+    "reflect_pad2d_backward",
     "relu",
     "relu_backward",
     "rmsprop_update",
@@ -1085,6 +1087,48 @@ def upsample2d_backward(
     Returns ``dx``: any shape of f32, bf16 or f16.
     """
     return call("upsample2d_backward", (dy,), {"factor": factor, "mode": mode}, out, backend)
+
+
+def reflect_pad2d(
+    x: Array,
+    *,
+    before: int | Sequence[int] = 0,
+    after: int | Sequence[int] = 0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """Images with borders that mirror them.
+
+    ``x:float[N,C,H,W] -> y:float[?]; H>0 W>0``
+
+    ``x``: [N, C, H, W] of f32, bf16 or f16.
+    ``before``: rows added at the top, columns on the left.
+    ``after``: rows added at the bottom, columns on the right.
+
+    Returns ``y``: any shape of f32, bf16 or f16.
+    """
+    return call("reflect_pad2d", (x,), {"before": before, "after": after}, out, backend)
+
+
+def reflect_pad2d_backward(
+    dy: Array,
+    *,
+    before: int | Sequence[int] = 0,
+    after: int | Sequence[int] = 0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """The gradient of reflect_pad2d.
+
+    ``dy:float[N,C,P,Q] -> dx:float[?]; P>0 Q>0``
+
+    ``dy``: [N, C, P, Q] of f32, bf16 or f16.
+    ``before``: rows added at the top, columns on the left.
+    ``after``: rows added at the bottom, columns on the right.
+
+    Returns ``dx``: any shape of f32, bf16 or f16.
+    """
+    return call("reflect_pad2d_backward", (dy,), {"before": before, "after": after}, out, backend)
 
 
 def softmax(x: Array, *, out: Any = None, backend: str | Backend | None = None) -> Array:

@@ -96,6 +96,9 @@ void add_moves(std::vector<GradientCase>& cases) {
     add(mode == GPUNN_UPSAMPLE_NEAREST ? "of UPSAMPLE2D, nearest" : "of UPSAMPLE2D, bilinear", {2, 2, 4, 3},
         GPUNN_OP_UPSAMPLE2D, upsample, GPUNN_OP_UPSAMPLE2D_BACKWARD, upsample);
   }
+  const auto reflect =
+      graph::Attributes::of(gpunn_reflect_pad2d_attrs{.struct_size = 0, .before = {2, 1}, .after = {1, 3}});
+  add("of REFLECT_PAD2D", {2, 2, 3, 5}, GPUNN_OP_REFLECT_PAD2D, reflect, GPUNN_OP_REFLECT_PAD2D_BACKWARD, reflect);
   add("of PAD", {2, 3, 4}, GPUNN_OP_PAD, padding(), GPUNN_OP_SLICE, middle());
   add("of SLICE", {2, 6, 5}, GPUNN_OP_SLICE, middle(), GPUNN_OP_PAD, padding());
   add("of TRANSPOSE", {2, 3, 4}, GPUNN_OP_TRANSPOSE, permutation(1, 2, 0), GPUNN_OP_TRANSPOSE, permutation(2, 0, 1));

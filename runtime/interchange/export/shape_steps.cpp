@@ -70,6 +70,13 @@ std::string padding(OnnxBuilder& b, const OnnxStep& step) {
                {{"mode", std::string("constant")}});
 }
 
+std::string reflected(OnnxBuilder& b, const OnnxStep& step) {
+  const auto a = step.node->attrs.as<gpunn_reflect_pad2d_attrs>();
+  const Numbers around = {0, 0, a.before[0], a.before[1], 0, 0, a.after[0], a.after[1]};
+  return b.add(step.node->name, "Pad", {b.tensor(step.inputs[0]), b.integers(step.node->name, around)},
+               {{"mode", std::string("reflect")}});
+}
+
 std::string box(OnnxBuilder& b, const OnnxStep& step) {
   const std::string& layer = step.node->name;
   const auto attrs = step.node->attrs.as<gpunn_slice_attrs>();
@@ -125,6 +132,9 @@ bool add_shape_step(OnnxBuilder& b, const OnnxStep& step) {
       break;
     case GPUNN_OP_PAD:
       name = padding(b, step);
+      break;
+    case GPUNN_OP_REFLECT_PAD2D:
+      name = reflected(b, step);
       break;
     case GPUNN_OP_SLICE:
       name = box(b, step);

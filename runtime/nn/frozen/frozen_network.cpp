@@ -54,14 +54,18 @@ FrozenLayers::FrozenLayers(Graph& graph, const FrozenNetwork& network) : graph_(
   }
 }
 
-std::map<std::string, ValueId> FrozenLayers::look_at(ValueId images) {
+std::map<std::string, ValueId> FrozenLayers::look_at(ValueId images, const std::vector<std::string>& wanted) {
   graph::Expressions e(graph_, network_.name);
   const ValueId seen = e.add(e.mul(images, constants_.at(0)), constants_.at(1));
   std::map<std::string, ValueId> layers;
+  const ModelSpec model = model_up_to(network_.model, wanted);
+  // Tensors are in the order of the layers, so a part of the network has the first of them.
+  const Shape image{kChannels, kAnySide, kAnySide};
   const auto parameters = constants_.begin() + kOfColours;
   const auto buffers = parameters + network_.parameters;
-  build_forward(graph_, network_.model, seen, {parameters, buffers},
-                {.training = false, .buffers = {buffers, constants_.end()}, .layers = &layers});
+  build_forward(
+      graph_, model, seen, {parameters, parameters + std::ssize(model_parameters(model, image))},
+      {.training = false, .buffers = {buffers, buffers + std::ssize(model_buffers(model, image))}, .layers = &layers});
   return layers;
 }
 

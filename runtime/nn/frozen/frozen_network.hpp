@@ -45,9 +45,9 @@ class FrozenLayers {
   // Adds the constants to the graph as data, to be filled with their values.
   FrozenLayers(graph::Graph& graph, const FrozenNetwork& network);
 
-  // The layers' outputs, by name, for images f32[N, 3, H, W] from 0 to 1. Throws ConfigError, which names the layer, if
-  // an image is too small.
-  std::map<std::string, graph::ValueId> look_at(graph::ValueId images);
+  // The layers' outputs, by name, for images f32[N, 3, H, W] from 0 to 1, up to the last of `wanted`. Throws
+  // ConfigError, which names the layer, if an image is too small.
+  std::map<std::string, graph::ValueId> look_at(graph::ValueId images, const std::vector<std::string>& wanted);
 
  private:
   graph::Graph& graph_;

@@ -86,12 +86,10 @@ ValueId l2_norm(const LayerContext& c) {
 }
 
 // Of the rows of a table f32[styles, C] the one of each row of a batch, f32[rows, C, 1, ...].
-ValueId of_rows(graph::Expressions& e, ValueId table, const Shape& x, int64_t style) {
+ValueId of_rows(graph::Expressions& e, ValueId table, const Shape& x) {
   const int64_t styles = e.shape(table)[0], channels = x[1];
   Shape to(x.size(), 1);
   to[1] = channels;
-  if (style >= 0) return e.view(e.slice(table, 0, style, 1), to);
-  if (styles == 1) return e.view(table, to);
   to[0] = x[0];
   if (x[0] < styles) return e.view(e.slice(table, 0, 0, x[0]), to);
   if (x[0] % styles != 0) {
@@ -108,11 +106,17 @@ ValueId conditional_instance_norm(const LayerContext& c) {
   graph::Expressions e(c.graph, c.layer.name);
   const ValueId weight = c.parameter({.name = "weight", .shape = table, .init = InitKind::ones});
   const ValueId bias = c.parameter({.name = "bias", .shape = table, .init = InitKind::zeros});
-  const ValueId normal = c.graph
-                             .add(GPUNN_OP_INSTANCE_NORM, c.layer.name, with_epsilon(c),
-                                  {c.inputs[0], e.constant(1, {x[1]}), e.constant(0, {x[1]})})
-                             .front();
-  return e.add(e.mul(normal, of_rows(e, weight, x, style)), of_rows(e, bias, x, style));
+  const auto norm = [&](ValueId gamma, ValueId beta) {
+    return c.graph.add(GPUNN_OP_INSTANCE_NORM, c.layer.name, with_epsilon(c), {c.inputs[0], gamma, beta}).front();
+  };
+  if (style >= 0 || table[0] == 1) {  // all rows have the same numbers, which the op takes along
+    const auto same = [&](ValueId numbers) {
+      return e.view(style >= 0 ? e.slice(numbers, 0, style, 1) : numbers, {x[1]});
+    };
+    return norm(same(weight), same(bias));
+  }
+  const ValueId normal = norm(e.constant(1, {x[1]}), e.constant(0, {x[1]}));
+  return e.add(e.mul(normal, of_rows(e, weight, x)), of_rows(e, bias, x));
 }
 
 // LAYER_NORM over each group of a sample's channels, then what each channel is multiplied with and what is added. (Wu

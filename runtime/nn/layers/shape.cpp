@@ -61,18 +61,6 @@ ValueId transpose(const LayerContext& c) {
   return permute(c, c.inputs[0], order);
 }
 
-// x with `before` and `after` lines around a dimension, those that lie as far on the other side of its first and last.
-ValueId mirrored(graph::Expressions& e, ValueId x, std::size_t dimension, int64_t before, int64_t after) {
-  const int64_t size = e.shape(x)[dimension];
-  std::vector<ValueId> parts;
-  for (int64_t i = before; i > 0; --i) parts.push_back(e.slice(x, dimension, i, 1));
-  parts.push_back(x);
-  for (int64_t i = 1; i <= after; ++i) parts.push_back(e.slice(x, dimension, size - 1 - i, 1));
-  if (parts.size() == 1) return x;
-  const gpunn_concat_attrs attrs{.struct_size = 0, .axis = static_cast<int32_t>(dimension)};
-  return e.op(GPUNN_OP_CONCAT, std::move(parts), Attributes::of(attrs));
-}
-
 ValueId pad(const LayerContext& c) {
   const Shape x = c.input_shape();
   require_image(x);
@@ -83,8 +71,11 @@ ValueId pad(const LayerContext& c) {
     fail("an image is mirrored in less than its own rows and columns: the padding is " + by(margins) + ", the input " +
          to_string(x));
   }
-  graph::Expressions e(c.graph, c.layer.name);
-  return mirrored(e, mirrored(e, c.inputs[0], 2, top, bottom), 3, left, right);
+  if (std::max({top, bottom, left, right}) == 0) return c.inputs[0];
+  const gpunn_reflect_pad2d_attrs attrs{.struct_size = 0,
+                                        .before = {static_cast<int32_t>(top), static_cast<int32_t>(left)},
+                                        .after = {static_cast<int32_t>(bottom), static_cast<int32_t>(right)}};
+  return c.graph.add1(GPUNN_OP_REFLECT_PAD2D, c.layer.name, Attributes::of(attrs), {c.inputs[0]});
 }
 
 ValueId slice(const LayerContext& c) {

@@ -3,6 +3,7 @@
 #include <gpunn/error.hpp>
 
 #include <map>
+#include <string>
 #include <variant>
 
 #include "graph/expressions.hpp"
@@ -61,8 +62,8 @@ ValueId add_perceptual_loss(Graph& g, const Perceptual& loss, const FrozenFeatur
   const ValueId error = e.sub(images, targets);
   const ValueId pixels = e.mean(e.maximum(error, e.scaled(error, -1)), e.all(error) & ~1U, false);
   nn::FrozenLayers layers(g, frozen.network);
-  const ValueId content =
-      content_loss(e, frozen.content, layers.look_at(in_colours(e, images)), layers.look_at(in_colours(e, targets)));
+  const ValueId content = content_loss(e, frozen.content, layers.look_at(in_colours(e, images), frozen.content),
+                                       layers.look_at(in_colours(e, targets), frozen.content));
   return e.add(e.scaled(pixels, loss.pixel_weight), e.scaled(content, loss.content_weight));
 }
 
@@ -70,10 +71,13 @@ ValueId add_style_loss(Graph& g, const StyleLoss& loss, const FrozenFeatures& fr
                        ValueId contents) {
   Expressions e(g, "loss");
   nn::FrozenLayers layers(g, frozen.network);
-  const std::map<std::string, ValueId> painted = layers.look_at(in_colours(e, images));
+  std::vector<std::string> compared = frozen.content;
+  for (const nn::Constant& style : frozen.styles) compared.push_back(style.name.substr(style_constant("").size()));
+  const std::map<std::string, ValueId> painted = layers.look_at(in_colours(e, images), compared);
   ValueId sum = e.scaled(total_variation(e, images), loss.variation_weight);
-  sum = e.add(sum, e.scaled(content_loss(e, frozen.content, painted, layers.look_at(in_colours(e, contents))),
-                            loss.content_weight));
+  sum = e.add(
+      sum, e.scaled(content_loss(e, frozen.content, painted, layers.look_at(in_colours(e, contents), frozen.content)),
+                    loss.content_weight));
   const double weight = loss.style_weight > 0 ? loss.style_weight : frozen.style_weight;
   for (const nn::Constant& style : frozen.styles) {
     const std::string layer = style.name.substr(style_constant("").size());
