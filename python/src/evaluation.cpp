@@ -147,7 +147,7 @@ void bind_evaluation(nb::module_& module) {
       .field("batches", &EngineExportReport::batches, "The numbers of rows that there is a program for.")
       .field("ops", &EngineExportReport::ops)
       .field("constants", &EngineExportReport::constants)
-      .field("weight_bytes", &EngineExportReport::weight_bytes);
+      .field("file_bytes", &EngineExportReport::file_bytes);
   module.def(
       "export_engine",
       [](const fs::path& model, const fs::path& file, const std::vector<int64_t>& batches, const Settings& settings) {

@@ -76,11 +76,11 @@ void write_engine(const CommandLine& line, const std::filesystem::path& model, c
                 {"batches", report.batches},
                 {"ops", report.ops},
                 {"constants", report.constants},
-                {"weight_bytes", report.weight_bytes}});
+                {"file_bytes", report.file_bytes}});
     return;
   }
-  put("engine    {} ops, {} constants, {} of weights, for {} rows, in {}\n", report.ops, report.constants,
-      bytes_text(report.weight_bytes), fmt::join(report.batches, ", "), report.file.string());
+  put("engine    {} ops, {} constants, {}, for {} rows, in {}\n", report.ops, report.constants,
+      bytes_text(report.file_bytes), fmt::join(report.batches, ", "), report.file.string());
   put("runs on   {}, {}\n", printable(report.backend), printable(report.device));
 }
 
@@ -121,8 +121,9 @@ void add_export(CommandLine& line) {
   verb.add_option("--precision", options->engine.precision,
                   "Engine: precision of products (default: that of the training)")
       .type_name("fp32|tf32|bf16|f16");
-  verb.add_option("--batch", options->engine.batches,
-                  "Engine: numbers of rows in a call, a program for each (default: 1); other calls take the next larger")
+  verb.add_option(
+          "--batch", options->engine.batches,
+          "Engine: numbers of rows in a call, a program for each (default: 1); other calls take the next larger")
       .type_name("N,...");
   verb.add_option("--threads", options->engine.threads, "Engine: host threads of the backend; 0: its choice")
       .range(0, 4096)

@@ -1,14 +1,17 @@
 #include <gpunn/error.hpp>
 #include <gpunn/progress.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <map>
 #include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/files.hpp"
+#include "common/host_memory.hpp"
 #include "common/text.hpp"
 #include "data/part_digest.hpp"
 #include "inference/program_json.hpp"
@@ -25,6 +28,7 @@ namespace {
 constexpr std::string_view kMagic = "gpunnENG";
 constexpr uint32_t kFormat = 1;
 constexpr std::size_t kAlign = 64;  // of the header's end and of each array
+constexpr uint64_t kMostParameters = uint64_t{1} << 36;
 constexpr std::size_t kLargestFile = std::size_t{1} << 40;
 
 // The beginning of the file, behind the magic.
@@ -61,8 +65,40 @@ EngineTarget target_of_json(const Json& json) {
   return target;
 }
 
-Json header_json(const SavedEngine& engine) {
-  Json constants = Json::array(), programs = Json::array();
+// A part of the parameters that a program reads.
+struct ReadRange {
+  uint64_t first = 0, count = 0;  // numbers
+};
+
+// What ops have made other constants of, as filters in eight bits, is not written.
+std::vector<ReadRange> ranges_read(const SavedEngine& engine) {
+  std::map<uint64_t, uint64_t> ends;  // by where it begins
+  for (const auto& [rows, program] : engine.programs) {
+    const graph::Graph& g = program.graph;
+    for (const graph::Node& node : g.nodes()) {
+      for (const graph::ValueId id : node.inputs) {
+        if (g.value(g.root(id)).storage != graph::Storage::parameters) continue;
+        const auto first = static_cast<uint64_t>(g.root_offset(id)) / sizeof(float);
+        uint64_t& end = ends[first];
+        end = std::max(end, first + g.value(id).type.bytes() / sizeof(float));
+      }
+    }
+  }
+  std::vector<ReadRange> ranges;
+  for (const auto& [first, end] : ends) {
+    const uint64_t covered = ranges.empty() ? 0 : ranges.back().first + ranges.back().count;
+    if (ranges.empty() || first > covered) {
+      ranges.push_back({first, end - first});
+    } else if (end > covered) {
+      ranges.back().count = end - ranges.back().first;
+    }
+  }
+  return ranges;
+}
+
+Json header_json(const SavedEngine& engine, const std::vector<ReadRange>& read) {
+  Json constants = Json::array(), programs = Json::array(), ranges = Json::array();
+  for (const ReadRange& one : read) ranges.push_back({one.first, one.count});
   for (const storage::StoredTensor& one : engine.weights.constants) {
     constants.push_back({{"name", one.name}, {"type", type_json(one.type)}});
   }
@@ -75,6 +111,7 @@ Json header_json(const SavedEngine& engine) {
           {"weights",
            {engine.weights.parameters.size(), engine.weights.buffers.size(), engine.weights.scale.size(),
             engine.weights.shift.size()}},
+          {"ranges", std::move(ranges)},
           {"constants", std::move(constants)},
           {"programs", std::move(programs)}};
 }
@@ -144,9 +181,9 @@ class Parser {
       }
     }
     if (engine.programs.empty()) fail("it has no program");
-    std::size_t i = 0;
-    for (std::vector<float>* const array :
-         {&engine.weights.parameters, &engine.weights.buffers, &engine.weights.scale, &engine.weights.shift}) {
+    engine.weights.parameters = parameters(header.at("weights").at(0).get<uint64_t>(), header.at("ranges"));
+    std::size_t i = 1;
+    for (std::vector<float>* const array : {&engine.weights.buffers, &engine.weights.scale, &engine.weights.shift}) {
       *array = floats(header.at("weights").at(i++).get<uint64_t>());
     }
     for (const Json& one : header.at("constants")) {
@@ -166,6 +203,20 @@ class Parser {
     if (begin > bytes_.size() || bytes > bytes_.size() - begin) fail("an array ends behind the file");
     at_ = begin + bytes;
     return bytes_.substr(begin, bytes);
+  }
+
+  // What no program reads is 0.
+  std::vector<float> parameters(uint64_t count, const Json& ranges) {
+    if (count > kMostParameters) fail("it claims " + std::to_string(count) + " parameters");
+    require_host_memory(count * sizeof(float), origin_);
+    std::vector<float> values(count);
+    for (const Json& range : ranges) {
+      const auto first = range.at(0).get<uint64_t>(), size = range.at(1).get<uint64_t>();
+      if (first > count || size > count - first) fail("a range of its parameters ends behind their end");
+      const std::string_view bytes = take(size * sizeof(float));
+      if (size > 0) std::memcpy(values.data() + first, bytes.data(), bytes.size());
+    }
+    return values;
   }
 
   std::vector<float> floats(uint64_t count) {
@@ -194,15 +245,18 @@ SavedEngine load_engine(const std::filesystem::path& file) {
 
 void save_engine(const std::filesystem::path& file, const SavedEngine& engine) {
   const LongWork work("writing " + file.filename().string());
-  const std::string header = header_json(engine).dump();
+  const std::vector<ReadRange> read = ranges_read(engine);
+  const std::string header = header_json(engine, read).dump();
   std::string bytes(kPrefixEnd, '\0');
   bytes += header;
   const auto add = [&](std::span<const std::byte> values) {
     bytes.resize(aligned(bytes.size()));
     bytes.append(reinterpret_cast<const char*>(values.data()), values.size());
   };
+  const std::span<const float> parameters = engine.weights.parameters;
+  for (const ReadRange& one : read) add(std::as_bytes(parameters.subspan(one.first, one.count)));
   for (const std::vector<float>* const array :
-       {&engine.weights.parameters, &engine.weights.buffers, &engine.weights.scale, &engine.weights.shift}) {
+       {&engine.weights.buffers, &engine.weights.scale, &engine.weights.shift}) {
     add(std::as_bytes(std::span(*array)));
   }
   for (const storage::StoredTensor& constant : engine.weights.constants) add(constant.values);

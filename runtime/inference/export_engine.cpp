@@ -79,9 +79,8 @@ EngineExportReport export_engine(const std::filesystem::path& model, const std::
     saved.programs.emplace(rows, std::move(engine.program));
   }
   report.constants = std::ssize(saved.weights.constants);
-  for (const storage::StoredTensor& one : saved.weights.constants) report.weight_bytes += one.values.size();
-  report.weight_bytes += (saved.weights.parameters.size() + saved.weights.buffers.size()) * sizeof(float);
   inference::save_engine(file, saved);
+  report.file_bytes = std::filesystem::file_size(file);
   return report;
 }
 

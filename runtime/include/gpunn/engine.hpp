@@ -29,9 +29,9 @@ struct EngineExportReport {
   std::filesystem::path file;
   std::string backend, device;
   std::vector<int64_t> batches;
-  int64_t ops = 0;            // of the program for the largest batch
-  int64_t constants = 0;      // tensors that ops made of the weights
-  uint64_t weight_bytes = 0;  // with these
+  int64_t ops = 0;        // of the program for the largest batch
+  int64_t constants = 0;  // tensors that ops made of the weights
+  uint64_t file_bytes = 0;
 };
 
 // Plans a model's programs for calls of so many rows each, on the backend that the options name, and writes them as an
