@@ -207,7 +207,7 @@ class Parser {
 
   // What no program reads is 0.
   std::vector<float> parameters(uint64_t count, const Json& ranges) {
-    if (count > kMostParameters) fail("it claims " + std::to_string(count) + " parameters");
+    if (count > kMostParameters) fail("it tells of " + std::to_string(count) + " parameters");
     require_host_memory(count * sizeof(float), origin_);
     std::vector<float> values(count);
     for (const Json& range : ranges) {
