@@ -89,12 +89,19 @@ def timed(what, model, chosen, image=(1, 28, 28)):
         loss.backward()
         optimizer.step()
 
-    def synchronize():
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-
     if chosen.mode == "graph":
         step = captured(step, chosen.warmup)
+    return times_of(what, step, chosen)
+
+
+def times_of(what, step, chosen):
+    """Times a step, and what is reported of it."""
+    on_gpu = torch.device(chosen.device).type == "cuda"
+
+    def synchronize():
+        if on_gpu:
+            torch.cuda.synchronize()
+
     for _ in range(chosen.warmup):
         step()
     # Several steps between two waits, as in a training. Ten of gpunn's samples are taken in the same way.
@@ -119,7 +126,7 @@ def timed(what, model, chosen, image=(1, 28, 28)):
         "mode": chosen.mode,
         "precision": chosen.precision,
         "layout": chosen.layout,
-        "peak_bytes": torch.cuda.max_memory_allocated() if device.type == "cuda" else 0,
-        "reserved_bytes": torch.cuda.max_memory_reserved() if device.type == "cuda" else 0,
+        "peak_bytes": torch.cuda.max_memory_allocated() if on_gpu else 0,
+        "reserved_bytes": torch.cuda.max_memory_reserved() if on_gpu else 0,
         "threads": torch.get_num_threads(),
     }
