@@ -9,6 +9,7 @@
 #include <string>
 
 #include "catch.hpp"
+#include "data/detection/box_dataset.hpp"
 #include "data/detection/draw_boxes.hpp"
 #include "files.hpp"
 
@@ -72,7 +73,7 @@ TEST_CASE("boxes go with what they are around when images are scaled, stretched,
   settings.stretch = 1.5;
   settings.vertical_flip = 0.5;
   settings.transpose = 0.5;
-  BoxSource source({with_rectangle(80, 100, {20, 30, 60, 50})}, settings, 1, true);
+  BoxSource source(images_in_memory({with_rectangle(80, 100, {20, 30, 60, 50})}), settings, 1, true);
   int seen = 0;
   for (int64_t step = 0; step < 60; ++step) {
     const Sample sample = sample_at(source, settings, step);
@@ -95,7 +96,7 @@ TEST_CASE("a mosaic has boxes of several images, all within, and colours vary") 
   settings.colour = 0.3;
   settings.mosaic = 1;
   std::vector<BoxedImage> images(3, with_rectangle(64, 64, {16, 16, 48, 48}));
-  BoxSource source(images, settings, 1, true);
+  BoxSource source(images_in_memory(images), settings, 1, true);
   int64_t most = 0;
   for (int64_t step = 0; step < 20; ++step) {
     const Sample sample = sample_at(source, settings, step);
@@ -115,7 +116,7 @@ TEST_CASE("mosaics end with the epochs that have them, and other samples stay as
   settings.mosaic = 1;
   settings.mosaic_epochs = 2;
   const std::vector<BoxedImage> images(3, with_rectangle(32, 32, {8, 8, 24, 24}));
-  BoxSource source(images, settings, 1, true), without(images, plain, 1, true);
+  BoxSource source(images_in_memory(images), settings, 1, true), without(images_in_memory(images), plain, 1, true);
   for (int64_t step = 0; step < 9; ++step) {
     const bool same = sample_at(source, settings, step).pixels == sample_at(without, plain, step).pixels;
     CHECK(same == (step >= 6));
@@ -130,7 +131,7 @@ TEST_CASE("a sample is a function of its number, and an epoch has each image onc
     images.push_back(with_rectangle(8, 8, {2, 2, 6, 6}));
     images.back().objects[0].category = i;
   }
-  BoxSource source(images, settings, 7, true), same(images, settings, 7, true);
+  BoxSource source(images_in_memory(images), settings, 7, true), same(images_in_memory(images), settings, 7, true);
   std::vector<float> first, second;
   for (int64_t step = 0; step < 10; ++step) {
     const Sample one = sample_at(source, settings, step);
@@ -203,6 +204,38 @@ TEST_CASE("a folder in VOC's layout: parts by lists, classes of the training par
   write_file(root / "ImageSets/Main/test.txt", "");
   std::filesystem::remove(root / "ImageSets/Main/test.txt");
   CHECK_THROWS_WITH(load_dataset(config), Contains("test.txt") && Contains("data.test_list"));
+}
+
+TEST_CASE("images that are read from files each time give the samples of those in memory, and notice a change") {
+  const gpunn::testing::TemporaryFolder folder;
+  Annotations annotations;
+  for (const std::string name : {"a", "b", "c"}) {
+    const auto file = folder.path() / (name + ".pgm");
+    write_file(file, "P5 40 30 255\n" + std::string(600, name[0]) + std::string(600, 'z'));
+    annotations.images.push_back({.file = file, .place = name, .boxes = {{{5, 5, 30, 25}, "cat"}}});
+  }
+  BoxRepairs in_memory, in_files;
+  const auto kept = box_images(annotations, {"cat"}, 1, 32, in_memory, Keeping::memory);
+  const auto read = box_images(annotations, {"cat"}, 1, 32, in_files, Keeping::files);
+  CHECK(read->outline(0).image.values.empty());
+  CHECK(in_files.boxes == in_memory.boxes);
+  BoxSet settings = grey(32, 32, 4);
+  settings.mosaic = 0.5;
+  settings.zoom = {0.7, 1.4};
+  BoxSource source(kept, settings, 3, true), again(read, settings, 3, true);
+  for (int64_t step = 0; step < 12; ++step) {
+    const Sample one = sample_at(source, settings, step), other = sample_at(again, settings, step);
+    CHECK(one.pixels == other.pixels);
+    CHECK(one.boxes == other.boxes);
+  }
+  DataConfig config;
+  config.kind = settings;
+  const Dataset whole = box_dataset(kept, kept, {"cat"}, config), streamed = box_dataset(read, read, {"cat"}, config);
+  CHECK(streamed.test.values.empty());
+  for (int64_t row = 0; row < 3; ++row) CHECK(sample_of(streamed.test, row) == sample_of(whole.test, row));
+  CHECK(streamed.test.fields.at(kTargetField).values == whole.test.fields.at(kTargetField).values);
+  write_file(folder.path() / "b.pgm", "P5 20 30 255\n" + std::string(600, 'z'));
+  CHECK_THROWS_WITH(read->image(1), Contains("b.pgm: has another size than when the data set was opened"));
 }
 
 TEST_CASE("boxes are drawn in colour, within the picture") {

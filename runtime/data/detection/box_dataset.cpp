@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "config/key_builders.hpp"
@@ -20,31 +21,56 @@ namespace {
 
 constexpr double kMostCanvas = 4096, kMostBoxesOfImage = 10000, kMostEpoch = 100'000'000, kMostStretch = 4;
 
-void fit_into(const BoxedImage& boxed, const Shape& sample, std::byte* to, std::span<float> boxes) {
-  write_planes(fit_inside(boxed.image, sample[2], sample[3]), to);
+void fit_boxes(const BoxedImage& boxed, const Shape& sample, std::span<float> boxes) {
   const double scale = fit_inside_scale(boxed.image, sample[2], sample[3]);
   std::vector<tasks::TrueBox> objects = boxed.objects;
   for (tasks::TrueBox& object : objects) object.box = Placement{.scale = scale}.of(object.box, boxed.image);
   write_boxes(objects, scale * boxed.scale, boxes);
 }
 
-Split split_of_boxes(const std::vector<BoxedImage>& images, const BoxSet& settings) {
+// Images of files as evaluations see them.
+class FittedRows : public SampleSource {
+ public:
+  FittedRows(std::shared_ptr<const BoxImages> images, Shape sample)
+      : images_(std::move(images)), sample_(std::move(sample)) {}
+
+  void read(int64_t row, SampleDraw*, std::span<std::byte> sample) const override {
+    write_planes(fit_inside(images_->image(row)->image, sample_[2], sample_[3]), sample.data());
+  }
+  uint32_t digest(std::span<const int64_t>) const override { return images_->digest(); }
+
+ private:
+  std::shared_ptr<const BoxImages> images_;
+  Shape sample_;
+};
+
+Split split_of_boxes(const std::shared_ptr<const BoxImages>& images, const BoxSet& settings) {
   Split split;
-  const auto rows = static_cast<int64_t>(images.size());
+  const int64_t rows = images == nullptr ? 0 : images->count();
   if (rows == 0) return split;
   split.samples = {DType::u8, {rows, settings.channels, settings.image_size[0], settings.image_size[1]}};
-  make_room(split);
+  const Shape& sample = split.samples.shape;
   std::size_t most = 1;
-  for (const BoxedImage& image : images) most = std::max(most, image.objects.size());
+  for (int64_t i = 0; i < rows; ++i) most = std::max(most, images->outline(i).objects.size());
   const std::size_t numbers = most * static_cast<std::size_t>(kBoxNumbers);
-  const std::size_t sample_bytes = split.samples.bytes() / images.size();
-  std::vector<float> boxes(images.size() * numbers);
-  for_row_stretches(rows, 1, [&](int64_t first, int64_t last) {
-    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
-      fit_into(images[i], split.samples.shape, split.values.data() + i * sample_bytes,
-               std::span(boxes).subspan(i * numbers, numbers));
-    }
-  });
+  std::vector<float> boxes(static_cast<std::size_t>(rows) * numbers);
+  for (int64_t i = 0; i < rows; ++i) {
+    fit_boxes(images->outline(i), sample, std::span(boxes).subspan(static_cast<std::size_t>(i) * numbers, numbers));
+  }
+  if (images->in_memory()) {
+    make_room(split);
+    const std::size_t sample_bytes = split.samples.bytes() / static_cast<std::size_t>(rows);
+    for_row_stretches(rows, 1, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        write_planes(fit_inside(images->outline(i).image, sample[2], sample[3]),
+                     split.values.data() + static_cast<std::size_t>(i) * sample_bytes);
+      }
+    });
+  } else {
+    split.source = std::make_shared<FittedRows>(images, sample);
+    split.source_rows.resize(static_cast<std::size_t>(rows));
+    std::iota(split.source_rows.begin(), split.source_rows.end(), int64_t{0});
+  }
   const std::span<const std::byte> bytes = std::as_bytes(std::span(boxes));
   split.fields[kTargetField] = {.type = {DType::f32, {rows, static_cast<int64_t>(most), kBoxNumbers}},
                                 .values = {bytes.begin(), bytes.end()}};
@@ -60,16 +86,16 @@ BoxSet box_settings(const DataConfig& config, const std::vector<int64_t>& image_
   return settings;
 }
 
-Dataset box_dataset(std::vector<BoxedImage> train, const std::vector<BoxedImage>& test,
+Dataset box_dataset(std::shared_ptr<const BoxImages> train, const std::shared_ptr<const BoxImages>& test,
                     std::vector<std::string> classes, const DataConfig& config) {
   const BoxSet settings = box_settings(config, {512, 512});
-  if (train.empty()) throw Error("there is no image with an annotation to train on", ExitCode::missing);
+  if (train->count() == 0) throw Error("there is no image with an annotation to train on", ExitCode::missing);
   Dataset set;
   set.targets = TargetKind::boxes;
   set.classes = static_cast<int64_t>(classes.size());
   set.class_names = std::move(classes);
   set.target_size = settings.most_boxes * kBoxNumbers;
-  const int64_t images = std::ssize(train);
+  const int64_t images = train->count();
   const int64_t epoch = settings.epoch_samples > 0 ? settings.epoch_samples : images;
   set.train.samples = {DType::u8, {epoch, settings.channels, settings.image_size[0], settings.image_size[1]}};
   set.test = split_of_boxes(test, settings);
@@ -77,11 +103,14 @@ Dataset box_dataset(std::vector<BoxedImage> train, const std::vector<BoxedImage>
   // Of photographs (ImageNet's), or of grey.
   set.mean = settings.channels == 3 ? std::vector{0.485, 0.456, 0.406} : std::vector{0.45};
   set.stddev = settings.channels == 3 ? std::vector{0.229, 0.224, 0.225} : std::vector{0.225};
-  const auto crowded = std::ranges::count_if(
-      train, [&](const BoxedImage& image) { return std::ssize(image.objects) > settings.most_boxes; });
+  int64_t crowded = 0;
+  for (int64_t i = 0; i < images; ++i) crowded += std::ssize(train->outline(i).objects) > settings.most_boxes;
   if (crowded > 0) {
     set.notes.push_back(std::to_string(crowded) + " training images show more than " +
                         std::to_string(settings.most_boxes) + " objects (data.most_boxes); the others are not learnt");
+  }
+  if (!train->in_memory()) {
+    set.notes.push_back("the images may not fit into memory: they are decoded anew each time they are needed");
   }
   set.batches = std::make_shared<BoxSource>(std::move(train), settings, config.order_seed, config.shuffle);
   return set;

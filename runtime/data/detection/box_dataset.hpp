@@ -2,17 +2,18 @@
 
 #include <gpunn/data.hpp>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "config/given_keys.hpp"
 #include "config/kinds.hpp"
-#include "data/detection/boxed_image.hpp"
+#include "data/detection/box_images.hpp"
 
 namespace gpunn::data {
 
 // A data set that trains on varied samples of some images, and is evaluated on others as they are, scaled into samples.
-Dataset box_dataset(std::vector<BoxedImage> train, const std::vector<BoxedImage>& test,
+Dataset box_dataset(std::shared_ptr<const BoxImages> train, const std::shared_ptr<const BoxImages>& test,
                     std::vector<std::string> classes, const DataConfig& config);
 
 // The keys that the sets of boxes share, behind those that one has of its own.

@@ -9,8 +9,6 @@
 #include <cstring>
 #include <utility>
 
-#include <zlib.h>
-
 #include "data/parallel.hpp"
 #include "data/philox_source.hpp"
 
@@ -24,19 +22,6 @@ namespace {
 constexpr double kMosaicScale = 0.7;                        // of the images of a mosaic: a quarter shows most of one
 constexpr double kLeastCutShare = 0.25, kLeastCutSide = 2;  // of a box that is cut
 constexpr uint64_t kBlocksOfSample = 16;                    // of random words
-
-uint32_t crc_of(const std::vector<BoxedImage>& images) {
-  uLong crc = 0;
-  for (const BoxedImage& image : images) {
-    crc = crc32_z(crc, image.image.values.data(), image.image.values.size());
-    for (const TrueBox& object : image.objects) {
-      const std::array<double, 5> values = {object.box.left, object.box.top, object.box.right, object.box.bottom,
-                                            static_cast<double>(object.category)};
-      crc = crc32_z(crc, reinterpret_cast<const Bytef*>(values.data()), sizeof(values));
-    }
-  }
-  return static_cast<uint32_t>(crc);
-}
 
 // Brightness, then contrast about the mean, then distance from grey, each times 1 - strength to 1 + strength.
 void vary_colour(Image& image, double strength, PhiloxSource& random) {
@@ -129,6 +114,7 @@ void Canvas::draw(const BoxedImage& boxed, const Placement& place, const Region&
   const Box bounds{static_cast<double>(region.left), static_cast<double>(region.top), static_cast<double>(region.right),
                    static_cast<double>(region.bottom)};
   for (TrueBox object : boxed.objects) {
+    if (object.difficult || object.crowd) continue;  // what counts for nothing in an evaluation is not learnt
     const Box whole = place.of(object.box, from), left_of_it = tasks::intersection(whole, bounds);
     if (left_of_it.width() < kLeastCutSide || left_of_it.height() < kLeastCutSide) continue;
     if (tasks::area_of(left_of_it) < kLeastCutShare * tasks::area_of(whole)) continue;
@@ -154,23 +140,14 @@ void write_boxes(std::span<const TrueBox> objects, double scale, std::span<float
   }
 }
 
-BoxSource::BoxSource(std::vector<BoxedImage> images, BoxSet settings, uint64_t seed, bool shuffle)
-    : images_(std::move(images)),
-      settings_(std::move(settings)),
-      seed_(seed),
-      shuffle_(shuffle),
-      digest_(crc_of(images_)) {
-  // What counts for nothing in an evaluation is not learnt.
-  for (BoxedImage& image : images_) {
-    std::erase_if(image.objects, [](const TrueBox& object) { return object.difficult || object.crowd; });
-  }
-}
+BoxSource::BoxSource(std::shared_ptr<const BoxImages> images, BoxSet settings, uint64_t seed, bool shuffle)
+    : images_(std::move(images)), settings_(std::move(settings)), seed_(seed), shuffle_(shuffle) {}
 
-const BoxedImage& BoxSource::image_of(uint64_t sample) const {
-  const auto count = static_cast<uint32_t>(images_.size());
+std::shared_ptr<const BoxedImage> BoxSource::image_of(uint64_t sample) const {
+  const auto count = static_cast<uint32_t>(images_->count());
   const auto place = static_cast<uint32_t>(sample % count);
-  if (!shuffle_) return images_[place];
-  return images_[gpunn_random_permute(seed_, kBoxOrderStream, sample / count, count, place)];
+  if (!shuffle_) return images_->image(place);
+  return images_->image(gpunn_random_permute(seed_, kBoxOrderStream, sample / count, count, place));
 }
 
 Placement BoxSource::placement_of(const Image& image, double scale, PhiloxSource& random) const {
@@ -206,8 +183,9 @@ Canvas BoxSource::sample_of(uint64_t number, bool mosaics) const {
     const std::array<Region, 4> quarters = {
         Region{0, 0, y, x}, {0, x, y, width}, {y, 0, height, x}, {y, x, height, width}};
     for (std::size_t i = 0; i < quarters.size(); ++i) {
-      const BoxedImage& boxed =
-          i == 0 ? image_of(number) : images_[random.below(static_cast<uint32_t>(images_.size()))];
+      const std::shared_ptr<const BoxedImage> image =
+          i == 0 ? image_of(number) : images_->image(random.below(static_cast<uint32_t>(images_->count())));
+      const BoxedImage& boxed = *image;
       Placement place = placement_of(boxed.image, kMosaicScale, random);
       // Each touches the middle with a corner.
       place.x = static_cast<double>(x) - (i % 2 == 0 ? place.width_of(boxed.image) : 0);
@@ -215,7 +193,8 @@ Canvas BoxSource::sample_of(uint64_t number, bool mosaics) const {
       canvas.draw(boxed, place, quarters[i]);
     }
   } else {
-    const BoxedImage& boxed = image_of(number);
+    const std::shared_ptr<const BoxedImage> image = image_of(number);
+    const BoxedImage& boxed = *image;
     Placement place = placement_of(boxed.image, 1, random);
     // Anywhere that leaves no more of the canvas empty than must be.
     const auto moved = [&](double room) { return random.uniform(std::min(room, 0.0), std::max(room, 0.0)); };
@@ -234,7 +213,7 @@ int64_t BoxSource::read(int64_t step, std::span<std::byte> samples, std::span<st
       static_cast<std::size_t>(settings_.channels * settings_.image_size[0] * settings_.image_size[1]);
   const auto numbers = static_cast<std::size_t>(settings_.most_boxes * kBoxNumbers);
   const auto rows = static_cast<int64_t>(samples.size() / sample_bytes);
-  const int64_t epoch = settings_.epoch_samples > 0 ? settings_.epoch_samples : std::ssize(images_);
+  const int64_t epoch = settings_.epoch_samples > 0 ? settings_.epoch_samples : images_->count();
   const bool mosaics =
       settings_.mosaic_epochs == 0 || step / std::max<int64_t>(1, epoch / rows) < settings_.mosaic_epochs;
   for_row_stretches(rows, 1, [&](int64_t first, int64_t last) {

@@ -4,10 +4,11 @@
 #include <gpunn/data_config.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
-#include "data/detection/boxed_image.hpp"
+#include "data/detection/box_images.hpp"
 #include "data/philox_source.hpp"
 
 namespace gpunn::data {
@@ -53,23 +54,22 @@ void write_boxes(std::span<const tasks::TrueBox> objects, double scale, std::spa
 // Varied samples of some images for training. All that is random is a function of the step and the row.
 class BoxSource : public BatchSource {
  public:
-  BoxSource(std::vector<BoxedImage> images, BoxSet settings, uint64_t seed, bool shuffle);
+  BoxSource(std::shared_ptr<const BoxImages> images, BoxSet settings, uint64_t seed, bool shuffle);
 
   int64_t read(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) override;
   bool always_full() const override { return true; }
-  uint32_t digest() const override { return digest_; }
+  uint32_t digest() const override { return images_->digest(); }
 
  private:
-  const BoxedImage& image_of(uint64_t sample) const;
+  std::shared_ptr<const BoxedImage> image_of(uint64_t sample) const;
   Canvas sample_of(uint64_t number, bool mosaics) const;
   // What is drawn for an image, so that it fits into the sample, times `scale`.
   Placement placement_of(const Image& image, double scale, PhiloxSource& random) const;
 
-  std::vector<BoxedImage> images_;
+  std::shared_ptr<const BoxImages> images_;
   BoxSet settings_;
   uint64_t seed_;
   bool shuffle_;
-  uint32_t digest_ = 0;
 };
 
 }  // namespace gpunn::data

@@ -63,24 +63,6 @@ Image as_annotated(const AnnotatedImage& annotated, int64_t channels, BoxRepairs
   return image;
 }
 
-BoxedImage boxed_image(const AnnotatedImage& annotated, const std::vector<std::string>& classes, int64_t channels,
-                       int64_t most_side, BoxRepairs& repairs) {
-  BoxedImage boxed{.name = annotated.file.filename().string(), .image = as_annotated(annotated, channels, repairs)};
-  boxed.objects = checked_boxes(annotated, boxed.image.height, boxed.image.width, classes, repairs);
-  const int64_t longer = std::max(boxed.image.height, boxed.image.width);
-  if (longer <= most_side) return boxed;
-  const auto shrunk = [&](int64_t side) { return std::max<int64_t>(1, (side * most_side + longer / 2) / longer); };
-  const double rows = static_cast<double>(shrunk(boxed.image.height)) / static_cast<double>(boxed.image.height);
-  const double columns = static_cast<double>(shrunk(boxed.image.width)) / static_cast<double>(boxed.image.width);
-  boxed.image = resize(boxed.image, shrunk(boxed.image.height), shrunk(boxed.image.width));
-  boxed.scale = static_cast<double>(most_side) / static_cast<double>(longer);
-  for (TrueBox& object : boxed.objects) {
-    Box& box = object.box;
-    box = {box.left * columns, box.top * rows, box.right * columns, box.bottom * rows};
-  }
-  return boxed;
-}
-
 }  // namespace
 
 void BoxRepairs::add(const BoxRepairs& other) {
@@ -191,11 +173,33 @@ std::vector<std::string> classes_of(const Annotations& annotations) {
   return {names.begin(), names.end()};
 }
 
+BoxedImage boxed_image(const AnnotatedImage& annotated, const std::vector<std::string>& classes, int64_t channels,
+                       int64_t most_side, BoxRepairs& repairs) {
+  BoxedImage boxed{.name = annotated.file.filename().string(), .image = as_annotated(annotated, channels, repairs)};
+  boxed.objects = checked_boxes(annotated, boxed.image.height, boxed.image.width, classes, repairs);
+  const int64_t longer = std::max(boxed.image.height, boxed.image.width);
+  if (longer <= most_side) return boxed;
+  const auto shrunk = [&](int64_t side) { return std::max<int64_t>(1, (side * most_side + longer / 2) / longer); };
+  const double rows = static_cast<double>(shrunk(boxed.image.height)) / static_cast<double>(boxed.image.height);
+  const double columns = static_cast<double>(shrunk(boxed.image.width)) / static_cast<double>(boxed.image.width);
+  boxed.image = resize(boxed.image, shrunk(boxed.image.height), shrunk(boxed.image.width));
+  boxed.scale = static_cast<double>(most_side) / static_cast<double>(longer);
+  for (TrueBox& object : boxed.objects) {
+    Box& box = object.box;
+    box = {box.left * columns, box.top * rows, box.right * columns, box.bottom * rows};
+  }
+  return boxed;
+}
+
+uint64_t boxed_image_bytes(const Annotations& annotations, int64_t channels, int64_t most_side) {
+  return annotations.images.size() * static_cast<uint64_t>(most_side * most_side * channels) / 2;
+}
+
 std::vector<BoxedImage> read_boxed_images(const Annotations& annotations, const std::vector<std::string>& classes,
                                           int64_t channels, int64_t most_side, BoxRepairs& repairs) {
   const std::vector<AnnotatedImage>& listed = annotations.images;
   require_host_memory(
-      listed.size() * static_cast<uint64_t>(most_side * most_side * channels) / 2,
+      boxed_image_bytes(annotations, channels, most_side),
       std::to_string(listed.size()) + " images of up to " + std::to_string(most_side) + " pixels a side");
   std::vector<BoxedImage> images(listed.size());
   std::vector<BoxRepairs> of_image(listed.size());

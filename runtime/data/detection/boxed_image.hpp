@@ -43,4 +43,11 @@ std::vector<std::string> classes_of(const Annotations& annotations);
 std::vector<BoxedImage> read_boxed_images(const Annotations& annotations, const std::vector<std::string>& classes,
                                           int64_t channels, int64_t most_side, BoxRepairs& repairs);
 
+// One of them.
+BoxedImage boxed_image(const AnnotatedImage& annotated, const std::vector<std::string>& classes, int64_t channels,
+                       int64_t most_side, BoxRepairs& repairs);
+
+// An estimate of what they take in memory.
+uint64_t boxed_image_bytes(const Annotations& annotations, int64_t channels, int64_t most_side);
+
 }  // namespace gpunn::data

@@ -60,9 +60,9 @@ Dataset make_detection_folder(const DataConfig& config) {
   const auto most_side =
       static_cast<int64_t>(most_zoom * static_cast<double>(*std::ranges::max_element(settings.image_size)));
   BoxRepairs of_train, of_test;
-  std::vector<BoxedImage> images = read_boxed_images(train, classes, settings.channels, most_side, of_train);
-  const std::vector<BoxedImage> test_images =
-      read_boxed_images(test, classes, settings.channels, 2 * *std::ranges::max_element(settings.image_size), of_test);
+  auto images = box_images(train, classes, settings.channels, most_side, of_train);
+  const auto test_images =
+      box_images(test, classes, settings.channels, 2 * *std::ranges::max_element(settings.image_size), of_test);
   Dataset set = box_dataset(std::move(images), test_images, classes, config);
   set.name = "detection_folder";
   set.source = config.path.string();

@@ -124,9 +124,10 @@ Dataset make_drawn_digits(const DataConfig& config) {
   const int64_t test = synthetic_rows(config.synthetic_test, kTestCanvases, "synthetic_test");
   DataConfig sized = config;
   sized.kind = settings;
-  Dataset set = box_dataset(draw_canvases(pool_of(digits.train), settings, config.seed, kCanvasTrainStream, train),
-                            draw_canvases(pool_of(digits.test), settings, config.seed, kCanvasTestStream, test),
-                            digit_names(), sized);
+  Dataset set = box_dataset(
+      images_in_memory(draw_canvases(pool_of(digits.train), settings, config.seed, kCanvasTrainStream, train)),
+      images_in_memory(draw_canvases(pool_of(digits.test), settings, config.seed, kCanvasTestStream, test)),
+      digit_names(), sized);
   set.name = "drawn_digits";
   set.source = "made of " + digits.name + ", seed " + std::to_string(config.seed);
   set.fallback_of = digits.fallback_of;
