@@ -1,7 +1,7 @@
 """The detector of models/fcos.yaml on a ResNet-18 in PyTorch, and what is learnt and found with it.
 
-All shapes are fixed, so that a training step is one CUDA graph. Suppression alone is not: how many boxes it gets depends
-on the image. It is torchvision's.
+All shapes are fixed, so that a training step is one CUDA graph. Suppression alone is not: the number of its boxes
+depends on the image. It is torchvision's.
 """
 
 import torch

@@ -48,7 +48,8 @@ model:
     - halved: {name: map1, filters: 32}
     - halved: {name: map2, filters: 32}
     - l2_norm: {name: scaled, from: map1, scale: 10}
-    - ssd_head: {name: boxes, from: [scaled, map2], classes: 10, strides: [8, 16], sizes: [20, 32, 48], ratios: [2, 2], background: $background}
+    - ssd_head: {name: boxes, from: [scaled, map2], classes: 10, strides: [8, 16], sizes: [20, 32, 48],
+                 ratios: [2, 2], background: $background}
 data: {dataset: drawn_digits, image_size: 64, channels: 1, digits: 2, flip: 0, most_boxes: 8, batch_size: 16,
        synthetic_train: 192, synthetic_test: 32}
 optimizer: {type: adam, learning_rate: 0.005}
