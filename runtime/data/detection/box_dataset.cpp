@@ -110,7 +110,7 @@ Dataset box_dataset(std::shared_ptr<const BoxImages> train, const std::shared_pt
                         std::to_string(settings.most_boxes) + " objects (data.most_boxes); the others are not learnt");
   }
   if (!train->in_memory()) {
-    set.notes.push_back("the images may not fit into memory: they are decoded anew each time they are needed");
+    set.notes.emplace_back("the images may not fit into memory: they are decoded anew each time they are needed");
   }
   set.batches = std::make_shared<BoxSource>(std::move(train), settings, config.order_seed, config.shuffle);
   return set;

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "config/layer_table.hpp"
-
 namespace gpunn::tasks {
 
 using graph::Attributes;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/layer_table.hpp"
 #include "graph/expressions.hpp"
 #include "graph/graph.hpp"
 #include "tasks/task.hpp"
