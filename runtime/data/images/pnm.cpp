@@ -1,5 +1,7 @@
 #include <gpunn/error.hpp>
 
+#include <cstring>
+
 #include "data/images/image.hpp"
 
 namespace gpunn::data {
@@ -38,6 +40,10 @@ class PnmReader {
     }
     Image image = make_image(height, width, channels, file_, most_pixels_);
     image.from_16_bits = wide == 2;
+    if (most == 255) {  // bytes as they are: what packed folders hold
+      std::memcpy(image.values.data(), bytes_.data() + at_, image.values.size());
+      return image;
+    }
     for (std::size_t i = 0; i < image.values.size(); ++i) {
       const std::size_t byte = at_ + i * wide;
       int64_t value = bytes_[byte];
