@@ -52,9 +52,7 @@ ValueId Expressions::converted(ValueId x, DType dtype) {
   return result;
 }
 
-ValueId Expressions::truncated(ValueId x) {
-  return to_f32(converted(x, DType::i32));
-}
+ValueId Expressions::truncated(ValueId x) { return to_f32(converted(x, DType::i32)); }
 
 ValueId Expressions::of_first(ValueId x, int64_t count) {
   const int64_t size = shape(x)[0];
