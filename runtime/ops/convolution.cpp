@@ -160,6 +160,10 @@ const std::vector<Convolution> kConvolutions = {
     {{2, 3, 17, 18}, 32, 7, 7, {2, 2}, {3, 3}, {1, 1}, 1, "a network's first"},
     {{2, 3, 19, 70}, 72, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1, "a network's first, several blocks"},
     {{1, 5, 21, 45}, 16, 5, 4, {2, 3}, {2, 1}, {1, 1}, 1, "a network's first, other strides"},
+    {{2, 32, 19, 70}, 12, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1, "a network's last"},
+    {{1, 16, 37, 45}, 3, 9, 9, {1, 1}, {4, 4}, {1, 1}, 1, "a network's last, large windows"},
+    {{2, 64, 21, 40}, 27, 3, 2, {2, 1}, {1, 2}, {1, 2}, 1, "a network's last, dilated strides"},
+    {{1, 48, 9, 33}, 8, 1, 1, {1, 1}, {0, 0}, {1, 1}, 1, "a network's last, single pixels"},
 };
 
 gpunn_conv2d_attrs attributes(const Convolution& c, int32_t activation) {

@@ -9,6 +9,7 @@
 #include "architecture.hpp"
 #include "conv/convolution.hpp"
 #include "conv/half/half_unfold.hpp"
+#include "conv/narrow/narrow.hpp"
 #include "conv/stem/stem.hpp"
 #include "cuda_common/divide_up.hpp"
 #include "kernels.hpp"
@@ -428,9 +429,12 @@ int choose_half_tile(TiledDevice& device, const OpDesc& desc, const HalfConvolut
 }
 
 void add_half_convolution_kernels(TiledDevice& device) {
-  const auto add = [&](int32_t op, HalfConvolution (*problem)(const OpDesc&), bool stem) {
+  const auto add = [&](int32_t op, HalfConvolution (*problem)(const OpDesc&), bool special) {
     std::vector<Variant<HalfConvolution>> variants = half_convolution_variants();
-    if (stem) variants.push_back(stem_variant());
+    if (special) {
+      variants.push_back(stem_variant());
+      variants.push_back(narrow_variant());
+    }
     add_variants(device, op, problem, half_key_of, std::move(variants), Dtypes::floating, Layouts::channels_last_too);
   };
   add(GPUNN_OP_CONV2D, half_forward_problem, true);
