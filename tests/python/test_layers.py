@@ -67,7 +67,10 @@ EXAMPLES: list[tuple[gnn.Layer, dict[str, object]]] = [
     (gnn.Dropout(), {}),
     (gnn.Dropout(0.1), {"p": 0.1}),
     (gnn.MultiheadAttention(64, 8), {"heads": 8}),
-    (gnn.SSDHead(20, [8, 16], [10, 20, 40], [2, 3]), {"classes": 20, "sizes": [10, 20, 40], "ratios": [2, 3]}),
+    (
+        gnn.SSDHead(20, [8, 16], [10, 20, 40], [2, 3]),
+        {"classes": 20, "strides": [8, 16], "sizes": [10, 20, 40], "ratios": [2, 3]},
+    ),
     (gnn.FCOSHead(20, [8, 16]), {"classes": 20, "strides": [8, 16]}),
 ]
 
