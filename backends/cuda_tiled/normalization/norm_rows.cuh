@@ -1,38 +1,31 @@
-// LAYER_NORM, INSTANCE_NORM and their backwards: a row, of an instance norm a plane, to a block, or to a cluster of
-// blocks where rows are long or few, which adds its sums through the shared memory of its blocks. The threads keep
-// their elements in registers, so that x is read once and y written once, unless a row is longer than these. The
-// gradients of LAYER_NORM's gamma and beta are sums down the columns: blocks take some rows each, and a second kernel
-// adds what they have in their order. Those of INSTANCE_NORM are sums over rows of what each plane has anyway.
+// Kernels that normalise rows, of an instance norm its planes: a row to a block, or to a cluster of blocks where rows
+// are long or few, which adds its sums through the shared memory of its blocks. The threads keep their elements in
+// registers, so that x is read once and y written once, unless a row is longer than these.
+#pragma once
+
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <type_traits>
+#include <utility>
 
 #include <cooperative_groups.h>
 
 #include "architecture.hpp"
-#include "common/normalization.hpp"
-#include "cuda_common/add_op.hpp"
+#include "common/requirements.hpp"
 #include "cuda_common/divide_up.hpp"
-#include "device.hpp"
-#include "kernels.hpp"
+#include "cuda_common/launch.hpp"
 #include "launch.hpp"
 
-namespace gpunn::cuda_tiled {
-namespace {
+namespace gpunn::cuda_tiled::rows {
 
-namespace groups = cooperative_groups;
-using namespace cuda;
-using backends::InstanceNorm;
-using backends::LayerNorm;
-using backends::Refusal;
-
-constexpr int kWarp = 32;
-constexpr unsigned kEveryLane = 0xffffffffU;
-constexpr int kMostThreads = 512;
-constexpr int kMostPacks = 8;   // of a thread
-constexpr int kMostBlocks = 8;  // of a cluster
-constexpr int kHopper = 90;
+inline constexpr int kWarp = 32;
+inline constexpr unsigned kEveryLane = 0xffffffffU;
+inline constexpr int kMostThreads = 512;
+inline constexpr int kMostPacks = 8;   // of a thread
+inline constexpr int kMostBlocks = 8;  // of a cluster
+inline constexpr int kHopper = 90;
 
 template <int width>
 struct Pack {
@@ -68,12 +61,12 @@ struct Rows {
   int packs_of_block = 0;
 };
 
-Rows rows_of(int64_t rows, int64_t columns, int width) {
+inline Rows rows_of(int64_t rows, int64_t columns, int width) {
   const int64_t all = columns / width;
   const int most_blocks = compute_capability() >= kHopper ? kMostBlocks : 1;
   const auto with = [&](int blocks) {
-    const int64_t of_block = divide_up(all, int64_t{blocks});
-    const int64_t threads = std::min<int64_t>(kMostThreads, divide_up(of_block, int64_t{kWarp}) * kWarp);
+    const int64_t of_block = cuda::divide_up(all, int64_t{blocks});
+    const int64_t threads = std::min<int64_t>(kMostThreads, cuda::divide_up(of_block, int64_t{kWarp}) * kWarp);
     int64_t packs = 1;
     while (packs * threads < of_block) packs *= 2;
     return Rows{.columns = columns,
@@ -118,7 +111,7 @@ struct ClusterSums {
 #pragma unroll
       for (int i = 0; i < count; ++i) of_block[i] = sums[i];
     }
-    const groups::cluster_group cluster = groups::this_cluster();
+    const cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
     cluster.sync();
 #pragma unroll
     for (int i = 0; i < count; ++i) {
@@ -232,7 +225,7 @@ __global__ void norm_rows(const float* x, Affine by, float* y, float* means, flo
     means[at.row] = mean;
     rstds[at.row] = rstd;
   }
-  if (plan.blocks > 1) groups::this_cluster().sync();  // others read this block's sums
+  if (plan.blocks > 1) cooperative_groups::this_cluster().sync();  // others read this block's sums
 }
 
 struct Saved {
@@ -292,7 +285,7 @@ __global__ void norm_rows_backward(const float* dy, const float* x, Saved saved,
     to.dgamma[at.row] = static_cast<double>(sums[1] * rstd);
     to.dbeta[at.row] = static_cast<double>(sums[0]);
   }
-  if (plan.blocks > 1) groups::this_cluster().sync();
+  if (plan.blocks > 1) cooperative_groups::this_cluster().sync();
 }
 
 template <int width, class Run>
@@ -329,164 +322,18 @@ void by_shape(int64_t rows, int64_t columns, std::initializer_list<const void*> 
 template <class... Parameters, class... Arguments>
 void launch_rows(void (*kernel)(Parameters...), int64_t rows, const Rows& plan, cudaStream_t stream,
                  Arguments&&... arguments) {
-  const Launch shape{.grid = dim3(static_cast<unsigned>(rows * plan.blocks)),
-                     .block = dim3(static_cast<unsigned>(plan.threads))};
+  const cuda::Launch shape{.grid = dim3(static_cast<unsigned>(rows * plan.blocks)),
+                           .block = dim3(static_cast<unsigned>(plan.threads))};
   LaunchAttributes attributes;
   if (plan.blocks > 1) attributes.cluster = dim3(static_cast<unsigned>(plan.blocks), 1, 1);
   launch_with(kernel, shape, attributes, stream, std::forward<Arguments>(arguments)...);
 }
 
 // Throws Refusal.
-void require_rows(int64_t rows, int64_t columns) {
-  if (rows < 1 || columns < 1) throw Refusal("a row: the base does as well without");
-  if (rows * kMostBlocks > std::numeric_limits<int32_t>::max()) throw Refusal("is for fewer than 2^28 rows");
-  if (columns > std::numeric_limits<int32_t>::max()) throw Refusal("is for rows of fewer than 2^31 elements");
+inline void require_rows(int64_t rows, int64_t columns) {
+  if (rows < 1 || columns < 1) throw backends::Refusal("a row: the base does as well without");
+  if (rows * kMostBlocks > std::numeric_limits<int32_t>::max()) throw backends::Refusal("is for fewer than 2^28 rows");
+  if (columns > std::numeric_limits<int32_t>::max()) throw backends::Refusal("is for rows of fewer than 2^31 elements");
 }
 
-// --- LAYER_NORM ---
-
-// The sums down the columns: `parts` groups of rows.
-struct LayerBackward {
-  LayerNorm shape;
-  int parts = 1;
-  int rows_of_part = 0;
-  uint64_t workspace_bytes = 0;
-};
-
-constexpr int kColumnThreads = 128;
-constexpr int64_t kLeastRowsOfPart = 8;
-
-LayerNorm plan_layer(const OpDesc& desc) {
-  const LayerNorm shape = backends::layer_norm_of(desc);
-  require_rows(shape.rows, shape.columns);
-  return shape;
-}
-
-LayerBackward plan_layer_backward(const OpDesc& desc) {
-  LayerBackward plan{.shape = backends::layer_norm_backward_of(desc)};
-  const auto [rows, columns, epsilon] = plan.shape;
-  require_rows(rows, columns);
-  const int64_t blocks = divide_up(columns, int64_t{kColumnThreads});
-  const int64_t wanted = divide_up(int64_t{multiprocessors()} * 8, blocks);
-  const int64_t parts = std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, rows / kLeastRowsOfPart));
-  plan.rows_of_part = static_cast<int>(divide_up(rows, parts));
-  plan.parts = static_cast<int>(divide_up(rows, int64_t{plan.rows_of_part}));
-  plan.workspace_bytes = static_cast<uint64_t>(2 * plan.parts * columns) * sizeof(float);
-  return plan;
-}
-
-// parts[part, 0 or 1, column]: of dgamma and of dbeta.
-__global__ void sum_columns(const float* dy, const float* x, Saved saved, float* parts, LayerBackward plan) {
-  const int64_t columns = plan.shape.columns;
-  const int64_t column = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (column >= columns) return;
-  const int64_t begin = int64_t{blockIdx.y} * plan.rows_of_part;
-  const int64_t end = min(begin + plan.rows_of_part, plan.shape.rows);
-  float products = 0.0F, sum = 0.0F;
-#pragma unroll 4
-  for (int64_t row = begin; row < end; ++row) {
-    const int64_t i = row * columns + column;
-    products += dy[i] * ((x[i] - saved.mean[row]) * saved.rstd[row]);
-    sum += dy[i];
-  }
-  parts[int64_t{blockIdx.y} * 2 * columns + column] = products;
-  parts[(int64_t{blockIdx.y} * 2 + 1) * columns + column] = sum;
-}
-
-__global__ void add_columns(const float* parts, float* dgamma, float* dbeta, int64_t columns, int count) {
-  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (i >= 2 * columns) return;
-  float sum = 0.0F;
-  for (int part = 0; part < count; ++part) sum += parts[int64_t{part} * 2 * columns + i];
-  (i < columns ? dgamma : dbeta)[i < columns ? i : i - columns] = sum;
-}
-
-void run_layer(const LayerNorm& shape, cudaStream_t stream, const OpArgs& args) {
-  const auto* const x = args.in<float>(0);
-  auto* const y = args.out<float>(0);
-  const Affine by{.gamma = args.in<float>(1), .beta = args.in<float>(2)};
-  by_shape(shape.rows, shape.columns, {x, y, by.gamma, by.beta}, [&](const Rows& plan, auto width, auto packs) {
-    launch_rows(norm_rows<width(), packs()>, shape.rows, plan, stream, x, by, y, args.out<float>(1), args.out<float>(2),
-                plan, shape.epsilon);
-  });
-}
-
-void run_layer_backward(const LayerBackward& backward, cudaStream_t stream, const OpArgs& args) {
-  const LayerNorm& shape = backward.shape;
-  const auto* const dy = args.in<float>(0);
-  const auto* const x = args.in<float>(1);
-  auto* const dx = args.out<float>(0);
-  auto* const parts = args.workspace<float>();
-  const Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .rstd = args.in<float>(4)};
-  by_shape(shape.rows, shape.columns, {dy, x, dx, saved.gamma}, [&](const Rows& plan, auto width, auto packs) {
-    launch_rows(norm_rows_backward<width(), packs()>, shape.rows, plan, stream, dy, x, saved, 0, dx, PlaneSums{}, plan);
-  });
-  const Launch columns{.grid = dim3(grid_size(shape.columns, kColumnThreads), static_cast<unsigned>(backward.parts)),
-                       .block = dim3(kColumnThreads)};
-  launch(sum_columns, columns, stream, dy, x, saved, parts, backward);
-  launch(add_columns, thread_each(2 * shape.columns), stream, parts, args.out<float>(1), args.out<float>(2),
-         shape.columns, backward.parts);
-}
-
-// --- INSTANCE_NORM ---
-
-InstanceNorm plan_instance(const OpDesc& desc) {
-  const InstanceNorm shape = backends::instance_norm_of(desc);
-  require_rows(shape.planes(), shape.size);
-  return shape;
-}
-
-InstanceNorm plan_instance_backward(const OpDesc& desc) {
-  const InstanceNorm shape = backends::instance_norm_backward_of(desc);
-  require_rows(shape.planes(), shape.size);
-  return shape;
-}
-
-// A thread a channel.
-__global__ void add_planes(PlaneSums sums, float* dgamma, float* dbeta, InstanceNorm shape) {
-  const int64_t channel = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (channel >= shape.channels) return;
-  double product = 0.0, sum = 0.0;
-  for (int64_t plane = channel; plane < shape.planes(); plane += shape.channels) {
-    product += sums.dgamma[plane];
-    sum += sums.dbeta[plane];
-  }
-  dgamma[channel] = static_cast<float>(product);
-  dbeta[channel] = static_cast<float>(sum);
-}
-
-void run_instance(const InstanceNorm& shape, cudaStream_t stream, const OpArgs& args) {
-  const auto* const x = args.in<float>(0);
-  auto* const y = args.out<float>(0);
-  const Affine by{.gamma = args.in<float>(1), .beta = args.in<float>(2), .channels = static_cast<int>(shape.channels)};
-  by_shape(shape.planes(), shape.size, {x, y}, [&](const Rows& plan, auto width, auto packs) {
-    launch_rows(norm_rows<width(), packs()>, shape.planes(), plan, stream, x, by, y, args.out<float>(1),
-                args.out<float>(2), plan, shape.epsilon);
-  });
-}
-
-void run_instance_backward(const InstanceNorm& shape, cudaStream_t stream, const OpArgs& args) {
-  const auto* const dy = args.in<float>(0);
-  const auto* const x = args.in<float>(1);
-  auto* const dx = args.out<float>(0);
-  auto* const workspace = args.workspace<double>();
-  const Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .rstd = args.in<float>(4)};
-  const PlaneSums sums{.dgamma = workspace, .dbeta = workspace + shape.planes()};
-  by_shape(shape.planes(), shape.size, {dy, x, dx}, [&](const Rows& plan, auto width, auto packs) {
-    launch_rows(norm_rows_backward<width(), packs()>, shape.planes(), plan, stream, dy, x, saved,
-                static_cast<int>(shape.channels), dx, sums, plan);
-  });
-  launch(add_planes, thread_each(shape.channels), stream, sums, args.out<float>(1), args.out<float>(2), shape);
-}
-
-}  // namespace
-
-void add_norm_rows_kernels(TiledDevice& device) {
-  add_op(device, GPUNN_OP_LAYER_NORM, "layer_norm", plan_layer, run_layer);
-  add_op(device, GPUNN_OP_LAYER_NORM_BACKWARD, "layer_norm_backward", plan_layer_backward, run_layer_backward);
-  add_op(device, GPUNN_OP_INSTANCE_NORM, "instance_norm", plan_instance, run_instance);
-  add_op(device, GPUNN_OP_INSTANCE_NORM_BACKWARD, "instance_norm_backward", plan_instance_backward,
-         run_instance_backward);
-}
-
-}  // namespace gpunn::cuda_tiled
+}  // namespace gpunn::cuda_tiled::rows
