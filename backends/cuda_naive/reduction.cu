@@ -15,6 +15,7 @@
 #include "block_tree.cuh"
 #include "common/reduction.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/combine.cuh"
 #include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"
@@ -36,17 +37,6 @@ __device__ int64_t offset(const Nest& nest, int64_t index) {
   }
   return sum;
 }
-
-struct Sum {
-  static __device__ float nothing() { return 0.0F; }
-  __device__ float operator()(float a, float b) const { return a + b; }
-};
-
-// Not fmaxf, which drops a NaN.
-struct Larger {
-  static __device__ float nothing() { return -INFINITY; }
-  __device__ float operator()(float a, float b) const { return isnan(a) || a >= b ? a : b; }
-};
 
 __device__ float finish(const Reduce& plan, float total) {
   return plan.kind == GPUNN_REDUCE_MEAN ? total / static_cast<float>(plan.terms) : total;

@@ -12,6 +12,7 @@
 #include "architecture.hpp"
 #include "common/reduction.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/combine.cuh"
 #include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
@@ -96,17 +97,6 @@ ReducePlan plan_reduce(const OpDesc& desc) {
     plan.workspace_bytes = sizeof(float) * static_cast<uint64_t>(plan.outputs) * static_cast<uint64_t>(plan.parts);
   return plan;
 }
-
-struct Sum {
-  static __device__ float nothing() { return 0.0F; }
-  __device__ float operator()(float a, float b) const { return a + b; }
-};
-
-// Not fmaxf, which drops a NaN.
-struct Larger {
-  static __device__ float nothing() { return -INFINITY; }
-  __device__ float operator()(float a, float b) const { return isnan(a) || a >= b ? a : b; }
-};
 
 template <class Combine>
 __device__ __forceinline__ float among_warp(float mine) {
