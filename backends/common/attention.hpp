@@ -17,14 +17,14 @@ struct Attention {
   int64_t width = 0;  // at least 1
   float scale = 0;
 
-  // From a token to the next.
+  // Elements from one token to the next.
   constexpr int64_t stride() const { return heads * width; }
-  // The first element of a head of a sample in q (and dy, y), and in k (and v).
+  // Index of the first element of a head of a sample: in q and dy, and in k and v.
   constexpr int64_t queries_at(int64_t sample, int64_t head) const { return (sample * queries * heads + head) * width; }
   constexpr int64_t keys_at(int64_t sample, int64_t head) const { return (sample * keys * heads + head) * width; }
 };
 
-// `q`: which input the queries are.
+// `q`: index of the input that holds the queries.
 inline Attention attention_with_queries(const OpDesc& desc, std::size_t q) {
   const gpunn_tensor &queries = desc.input(q), &keys = desc.input(q + 1);
   return {.samples = queries.dim[0],

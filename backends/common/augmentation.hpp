@@ -1,7 +1,7 @@
 // RANDOM_SHIFT, RANDOM_AFFINE, RANDOM_COLOR, RANDOM_ERASE and MIX_ROWS.
 //
-// What happens to an image, and to a pixel of it, is said here once, in f64 where it rounds, so that backends differ at
-// most in the last rounding to f32.
+// This file defines the effect on each image and each pixel for all backends, in f64 where values are rounded. Backends
+// therefore differ at most in the last rounding to f32.
 #pragma once
 
 #include <gpunn/random.h>
@@ -29,13 +29,13 @@ inline ImageBatch images_of(const OpDesc& desc) {
   return {.images = x.dim[0], .channels = x.dim[1], .rows = x.dim[2], .columns = x.dim[3]};
 }
 
-// floor(u * n) for the u in [0, 1) that a word stands for, 0 <= n < 2^40. In integers: the product of two floats might
-// be rounded up to n.
+// floor(u * n), where u in [0, 1) is the number that a word stands for; 0 <= n < 2^40. Computed in integers, since a
+// product of two floats might be rounded up to n.
 constexpr int64_t floor_of_share(uint32_t word, int64_t n) {
   return static_cast<int64_t>((static_cast<uint64_t>(word >> 8) * static_cast<uint64_t>(n)) >> 24);
 }
 
-// The block of Philox that image i of the batch at `counter` draws.
+// The Philox block that image i of the batch draws at `counter`.
 constexpr uint64_t block_of_image(const ImageBatch& batch, int64_t counter, int64_t i) {
   return static_cast<uint64_t>(counter) * static_cast<uint64_t>(batch.images) + static_cast<uint64_t>(i);
 }
@@ -57,7 +57,7 @@ inline Shift shift_of(const OpDesc& desc) {
           .stream = attrs.stream};
 }
 
-// What happens to one image: y[h,w] = x[h + rows, w' + columns].
+// The shift of one image: y[h,w] = x[h + rows, w' + columns].
 struct Shifted {
   int64_t rows = 0;
   int64_t columns = 0;
@@ -70,7 +70,7 @@ constexpr Shifted shifted_by(const Shift& plan, const gpunn_random_words& words)
           static_cast<float>(words.word[2] >> 8) * 0x1p-24F < plan.flip};
 }
 
-// u of a word.
+// The number u in [0, 1) that a word stands for.
 constexpr double share_of(uint32_t word) { return static_cast<double>(word >> 8) * 0x1p-24; }
 
 struct Affine {
@@ -94,12 +94,12 @@ inline Affine affine_of(const OpDesc& desc) {
           .stream = attrs.stream};
 }
 
-// How far an image turns, in radians counter-clockwise.
+// The rotation of an image, in radians counter-clockwise.
 constexpr double turned_by(const Affine& plan, const gpunn_random_words& words) {
   return (2.0 * share_of(words.word[0]) - 1.0) * plan.rotate;
 }
 
-// The way back from y to x: { cos, sin } over the factor by which the image grows, and how far it moves.
+// The inverse map from y to x: { cos, sin } divided by the factor by which the image grows, and the translation.
 struct WayBack {
   double cosine = 1.0;
   double sine = 0.0;
@@ -107,7 +107,7 @@ struct WayBack {
   double columns = 0.0;
 };
 
-// With cosine and sine of turned_by().
+// Takes the cosine and sine of turned_by().
 constexpr WayBack way_back(const Affine& plan, const gpunn_random_words& words, double cosine, double sine) {
   const double factor = plan.scale_low + share_of(words.word[1]) * (plan.scale_high - plan.scale_low);
   return {cosine / factor, sine / factor,
@@ -115,9 +115,9 @@ constexpr WayBack way_back(const Affine& plan, const gpunn_random_words& words, 
           (2.0 * share_of(words.word[3]) - 1.0) * plan.translate[1] * static_cast<double>(plan.batch.columns)};
 }
 
-// x at a place between pixels, of one channel's plane.
+// x interpolated at a position between pixels, in the plane of one channel.
 constexpr float between_pixels(const ImageBatch& batch, const float* plane, double row, double column, float border) {
-  // First of all: what is far outside may be beyond any integer.
+  // Checked first: a position far outside may exceed any integer.
   const bool near = row > -1.0 && row < static_cast<double>(batch.rows) && column > -1.0 &&
                     column < static_cast<double>(batch.columns);
   if (!near) return border;
@@ -139,7 +139,7 @@ constexpr float between_pixels(const ImageBatch& batch, const float* plane, doub
   return static_cast<float>(above * (1.0 - down) + below * down);
 }
 
-// y[h,w] of one channel's plane.
+// y[h,w] in the plane of one channel.
 constexpr float affine_pixel(const ImageBatch& batch, const WayBack& back, const float* plane, int64_t h, int64_t w,
                              float border) {
   const double row_middle = static_cast<double>(batch.rows - 1) / 2.0;
@@ -171,7 +171,7 @@ inline Color color_of(const OpDesc& desc) {
           .stream = attrs.stream};
 }
 
-// What happens to the colours of one image.
+// The colour changes of one image.
 struct Tones {
   double brightness = 1.0;
   double contrast = 1.0;
@@ -187,13 +187,13 @@ constexpr Tones tones_of(const Color& plan, const gpunn_random_words& words) {
 
 constexpr double held(const Color& plan, double v) { return v < 0.0 ? 0.0 : v > plan.white ? plan.white : v; }
 
-// The brightness of x changed, x being one normalised number.
+// x, a normalised number, with its brightness changed.
 constexpr double lit(const Color& plan, const Tones& tones, float x, float scale, float shift) {
   const double v = (static_cast<double>(x) - static_cast<double>(shift)) / static_cast<double>(scale);
   return plan.brightness > 0.0 ? held(plan, v * tones.brightness) : v;
 }
 
-// Brightness and contrast.
+// x with its brightness and contrast changed.
 constexpr double toned(const Color& plan, const Tones& tones, float x, float scale, float shift) {
   const double v = lit(plan, tones, x, scale, shift);
   return plan.contrast > 0.0 ? held(plan, tones.mean + tones.contrast * (v - tones.mean)) : v;
@@ -204,7 +204,8 @@ constexpr double share_of_grey(const Color& plan, int64_t channel) {
   return channel == 0 ? 0.299 : channel == 1 ? 0.587 : 0.114;
 }
 
-// Grey of the pixel whose first channel is at x, with its brightness changed: what the mean is of.
+// The grey value of the pixel whose first channel is at x, with its brightness changed. The image's mean is taken over
+// these values.
 constexpr double lit_grey(const Color& plan, const Tones& tones, const float* x, const float* scale,
                           const float* shift) {
   double grey = 0.0;
@@ -214,7 +215,7 @@ constexpr double lit_grey(const Color& plan, const Tones& tones, const float* x,
   return grey;
 }
 
-// One channel of y, normalised again, for the pixel whose first channel is at x.
+// One channel of y, normalised again, of the pixel whose first channel is at x.
 constexpr float color_pixel(const Color& plan, const Tones& tones, const float* x, int64_t channel, const float* scale,
                             const float* shift) {
   const int64_t plane = plan.batch.plane();
@@ -246,7 +247,7 @@ inline Erase erase_of(const OpDesc& desc) {
           .stream = attrs.stream};
 }
 
-// The pixels that are blanked: rows [top, bottom), columns [left, right), which may lie partly outside.
+// The erased pixels: rows [top, bottom), columns [left, right), which may lie partly outside the image.
 struct Rectangle {
   int64_t top = 0, bottom = 0;
   int64_t left = 0, right = 0;
@@ -263,7 +264,7 @@ constexpr Rectangle erased_from(const Erase& plan, const gpunn_random_words& wor
   return {top, top + plan.size[0], left, left + plan.size[1]};
 }
 
-// MIX_ROWS: x[rows,...], row_size elements a row.
+// MIX_ROWS: x[rows,...], with row_size elements a row.
 struct MixRows {
   int64_t rows = 0;
   int64_t row_size = 0;
@@ -273,7 +274,7 @@ inline MixRows mix_rows_of(const OpDesc& desc) {
   return {.rows = desc.input(0).dim[0], .row_size = size_from(desc.input(0), 1)};
 }
 
-// The row that row i is mixed with; -1 where it does not count. count comes from device memory.
+// The row that row i is mixed with; -1 if row i does not count. count comes from device memory.
 constexpr int64_t partner_of(const MixRows& plan, int64_t i, int32_t count) {
   const int64_t counted = count < plan.rows ? int64_t{count} : plan.rows;
   return i < counted ? counted - 1 - i : -1;

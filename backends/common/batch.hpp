@@ -18,8 +18,8 @@ inline Sample sample_of(const OpDesc& desc) {
           .steps = attrs.drop_last != 0 ? attrs.rows / attrs.batch : (attrs.rows + attrs.batch - 1) / attrs.batch};
 }
 
-// data[rows,...], index i32[batch] -> y[batch,...], row_size elements a row. An index comes from device memory: one
-// outside [0, rows) gives a row of zeros.
+// data[rows,...], index i32[batch] -> y[batch,...], row_size elements a row. An index comes from device memory: an
+// index outside [0, rows) gives a row of zeros.
 struct Gather {
   int64_t rows = 0;
   int64_t batch = 0;

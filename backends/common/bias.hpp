@@ -20,7 +20,7 @@ struct Bias {
 // The first input is x, or dy.
 inline Bias bias_add_of(const OpDesc& desc) {
   const gpunn_tensor& x = desc.input(0);
-  // Channels-last images are a matrix with a row a pixel.
+  // Channels-last images form a matrix with one row a pixel.
   if (plugin::has_channels_last(desc)) return {.rows = x.dim[0] * size_from(x, 2), .channels = x.dim[1], .size = 1};
   return {.rows = x.dim[0], .channels = x.dim[1], .size = size_from(x, 2)};
 }

@@ -1,4 +1,4 @@
-// Arithmetic whose operands broadcast.
+// Arithmetic ops whose operands broadcast.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,9 @@
 
 namespace gpunn::backends {
 
-// A loop nest over y, which is packed, dimension rank-1 being the innermost; rank is at least 1. Dimensions are merged
-// where every operand allows. An operand's stride is in elements, 0 where it is repeated, and 0 or 1 innermost.
+// A loop nest over y, which is packed. Dimension rank-1 is the innermost, and rank is at least 1. Neighbouring
+// dimensions are merged if every operand allows it. An operand's stride is in elements: 0 in a dimension that it
+// repeats, and 0 or 1 in the innermost.
 struct Broadcast {
   static constexpr int kMostOperands = 3;
 
@@ -19,11 +20,11 @@ struct Broadcast {
   int64_t n = 0;  // elements of y
 
   int64_t inner() const { return dim[rank - 1]; }
-  // Runs of the innermost dimension.
+  // The number of runs of the innermost dimension.
   int64_t runs() const { return n == 0 ? 0 : n / inner(); }
 };
 
-// Of every input and the first output.
+// Covers every input and the first output.
 Broadcast broadcast_of(const OpDesc& desc);
 
 }  // namespace gpunn::backends

@@ -1,4 +1,4 @@
-// CONV2D, its backwards, CONV2D_BIAS_ACTIVATION and CONV2D_BIAS_ADD_ACTIVATION.
+// CONV2D, its gradients, CONV2D_BIAS_ACTIVATION and CONV2D_BIAS_ADD_ACTIVATION.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace gpunn::backends {
 
-// One axis: output o takes input o * stride - pad + t * dilation at tap t. Every member is at most 2^20, and so are
-// all inputs that a tap of an output names, within a factor of 4: int32 holds them.
+// One axis: output o reads input o * stride - pad + t * dilation at tap t. Every member is at most 2^20. The inputs
+// that the taps read exceed this at most by a factor of 4, so int32 holds them.
 struct ConvolutionAxis {
   int64_t inputs;
   int64_t outputs;
@@ -30,8 +30,8 @@ struct ConvolutionShape {
   ConvolutionAxis columns;
 };
 
-// Whether images and gradients are so small, and channels so few, that a block of a GPU can hold an image with all its
-// channels on chip, at stride and dilation 1: what kernels for few channels serve, and libraries do badly.
+// Whether one GPU thread block can hold an image with all its channels on chip, at stride and dilation 1. The kernels
+// for few channels serve these shapes, on which libraries are slow.
 bool has_few_channels(const ConvolutionShape& shape);
 
 ConvolutionShape convolution_of(const OpDesc& desc);
@@ -47,10 +47,10 @@ ConvolutionBiasActivation convolution_bias_activation_of(const OpDesc& desc);
 
 enum class ConvolutionPass { forward, backward_data, backward_filter };
 
-// Of the sum that is one element of the pass's output; fewer at the edges.
+// The number of terms in one output element of the pass; elements at the edges have fewer.
 int64_t terms_of(ConvolutionPass pass, const ConvolutionShape& shape);
 
-// "n=128 g=1 c=6 k=16 14/5s1p0d1 14/5s1p0d1": the shape as a tuning cache names it.
+// The shape in the form that a tuning cache uses: "n=128 g=1 c=6 k=16 14/5s1p0d1 14/5s1p0d1".
 std::string text_of(const ConvolutionShape& shape);
 
 }  // namespace gpunn::backends

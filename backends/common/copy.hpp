@@ -7,8 +7,8 @@
 
 namespace gpunn::backends {
 
-// A loop nest in the order of y's memory, neighbouring dimensions merged where both sides allow; dimension rank-1 is
-// the innermost. rank is at least 1; strides in elements.
+// A loop nest in the order of y's memory. Neighbouring dimensions are merged if both sides allow it. Dimension rank-1
+// is the innermost, rank is at least 1, and strides are in elements.
 struct Copy {
   int32_t from = 0;  // dtypes
   int32_t to = 0;
@@ -20,7 +20,7 @@ struct Copy {
 };
 
 Copy copy_of(const OpDesc& desc);
-// Of two tensors of one shape, whatever their strides.
+// For two tensors of the same shape and any strides.
 Copy copy_loops(const gpunn_tensor& x, const gpunn_tensor& y);
 
 }  // namespace gpunn::backends

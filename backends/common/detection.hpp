@@ -1,5 +1,5 @@
-// What kernels compute of boxes: the points that learn them, overlaps, the generalised overlap and its gradient. In
-// f64, since sides are differences of corners.
+// The computations on boxes that detection kernels share: the assignment of boxes to points and anchors, overlaps, the
+// generalised overlap (GIoU) and its gradient. They use f64, since the sides of a box are differences of corners.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,20 @@ struct Corners {
 constexpr double smaller(double a, double b) { return a < b ? a : b; }
 constexpr double larger(double a, double b) { return a > b ? a : b; }
 
-// The area that two boxes share.
+// The area of the intersection of two boxes.
 constexpr double shared_area(const Corners& a, const Corners& b) {
   const double width = smaller(a.right, b.right) - larger(a.left, b.left);
   const double height = smaller(a.bottom, b.bottom) - larger(a.top, b.top);
   return width > 0 && height > 0 ? width * height : 0.0;
 }
 
-// 0 where neither has an area.
+// The intersection over union; 0 if neither box has an area.
 constexpr double overlap_of(const Corners& a, const Corners& b) {
   const double shared = shared_area(a, b), all = a.area() + b.area() - shared;
   return all > 0 ? shared / all : 0.0;
 }
 
-// The class of a box left, top, right, bottom, class; -1 where it is none.
+// The class of a box (left, top, right, bottom, class); -1 if it is not a valid class.
 constexpr int32_t class_of_box(const float* box) {
   constexpr float kMost = 16777216;  // 2^24
   return box[4] >= 0.0F && box[4] < kMost ? static_cast<int32_t>(box[4]) : -1;
@@ -64,7 +64,7 @@ struct Sides {
 
   constexpr bool within() const { return left > 0 && top > 0 && right > 0 && bottom > 0; }
   constexpr double farthest() const { return larger(larger(left, right), larger(top, bottom)); }
-  // Its root is the centerness.
+  // The square of the centerness.
   constexpr double balance() const {
     return smaller(left, right) / larger(left, right) * (smaller(top, bottom) / larger(top, bottom));
   }
@@ -78,7 +78,7 @@ struct AssignPoints {
     const double x = point[0], y = point[1];
     return {x - box[0], y - box[1], box[2] - x, box[3] - y};
   }
-  // Whether the point may learn the box, whose class is one.
+  // Whether the point may learn the box, whose class must be valid.
   constexpr bool learns(const float* point, const float* box) const {
     const Sides s = sides(point, box);
     const double stride = point[2], reach = stride * attrs.reach, radius = stride * attrs.radius;
@@ -88,7 +88,7 @@ struct AssignPoints {
     return s.within() && near && (far > reach / 2 || stride <= attrs.least_stride) &&
            (far <= reach || stride >= attrs.most_stride);
   }
-  // The number of the box that the point learns, of the boxes of its image; -1: none.
+  // The index of the box that the point learns, among the boxes of its image; -1: none.
   constexpr int64_t box_of(const float* point, const float* image) const {
     int64_t found = -1;
     double least = 0;
@@ -113,13 +113,13 @@ inline AssignPoints assign_points_of(const OpDesc& desc) {
 
 // --- Anchors ---
 
-// The workspace has for each box the anchor that it takes, -1: none.
+// The workspace holds for each box the anchor assigned to it; -1: none.
 struct AssignAnchors {
   int64_t images = 0, boxes = 0, anchors = 0;
   gpunn_assign_anchors_attrs attrs{};
   uint64_t workspace_bytes = 0;
 
-  // What the anchor learns: the number of a box, -1 none, -2 nothing.
+  // What the anchor learns: the index of a box; -1: background; -2: ignored.
   constexpr int64_t box_of(const float* anchor, const float* image, const int32_t* taken, int64_t number) const {
     const Corners own = Corners::of(anchor);
     double best = 0;
@@ -153,7 +153,7 @@ struct Focal {
   int64_t rows = 0, classes = 0;
   gpunn_focal_attrs attrs{};
 
-  // -1: no class; what gives no loss is anything else.
+  // Label -1 is the background. Any other label outside [0, classes) gives no loss.
   constexpr bool counts(int32_t label) const { return label >= -1 && label < classes; }
 };
 
@@ -164,7 +164,7 @@ inline Focal focal_backward_of(const OpDesc& desc) {
   return {.rows = desc.input(1).dim[0], .classes = desc.input(1).dim[1], .attrs = desc.attrs<gpunn_focal_attrs>()};
 }
 
-// The generalised overlap of a box with another: areas and what they change by as a's corners move.
+// The generalised overlap of box a with another: the areas, and their derivatives by the corners of a.
 struct Giou {
   static constexpr double kEpsilon = 1e-7;
 
@@ -184,14 +184,14 @@ struct Giou {
 
   constexpr double loss() const { return 1.0 - shared / (all + kEpsilon) + (around - all) / (around + kEpsilon); }
 
-  // By the corner: how the three areas change with it, put into the quotients.
+  // Applies the quotient rule: takes the derivatives of the three areas by a corner.
   constexpr double slope(double of_area, double of_shared, double of_around) const {
     const double of_all = of_area - of_shared;
     const double u = all + kEpsilon, h = around + kEpsilon;
     return -(of_shared * u - shared * of_all) / (u * u) +
            ((of_around - of_all) * h - (around - all) * of_around) / (h * h);
   }
-  // Corner 0 to 3 of a.
+  // The gradient by corner 0 to 3 of a.
   constexpr double gradient(int corner) const {
     const bool meets = inner_width > 0 && inner_height > 0;
     switch (corner) {
@@ -221,7 +221,7 @@ struct TopMask {
   int64_t rows = 0, size = 0;
   uint64_t workspace_bytes = 0;
 
-  // How many of a row's elements are wanted, of `most` that are numbers.
+  // How many elements of a row are wanted, at most the `most` elements that are numbers.
   static constexpr int64_t wanted(float count, int64_t most) {
     if (!(count > 0.0F)) return 0;
     if (count >= static_cast<float>(most)) return most;

@@ -1,4 +1,4 @@
-// SCALE, AXPBY, CLAMP, FILL, activations and their backwards.
+// SCALE, AXPBY, CLAMP, FILL, activations and their gradients.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace gpunn::backends {
 
-// Elements of y = f(x, ...). Every input has y's shape: where operands broadcast, a map has nothing to say.
+// The number of elements of y = f(x, ...). Every input must have y's shape; broadcasting is not supported here.
 inline int64_t map_size(const OpDesc& desc) {
   const gpunn_tensor& y = desc.output(0);
   for (std::size_t i = 0; i < desc.inputs(); ++i) {
@@ -79,7 +79,7 @@ namespace detail {
 
 template <class T>
 void require_integer(double value, const char* otherwise) {
-  // The upper bound of int64 is not a double; the next double above is, and is out.
+  // The upper bound of int64 is not a double. The next double above it is, and is out of range.
   require(value >= static_cast<double>(std::numeric_limits<T>::min()) &&
               value < std::ldexp(1.0, std::numeric_limits<T>::digits) && value == std::trunc(value),
           otherwise);

@@ -1,4 +1,4 @@
-// Losses and their backwards, one loss a row.
+// Losses and their gradients, with one loss a row.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct LossRows {
 
 namespace detail {
 
-// Of x[N,...].
+// Takes x[N,...].
 inline LossRows loss_rows(const gpunn_tensor& x) {
   const LossRows shape{.rows = x.dim[0], .columns = size_from(x, 1)};
   require(shape.columns >= 1, "a row must not be empty");
@@ -23,7 +23,7 @@ inline LossRows loss_rows(const gpunn_tensor& x) {
 
 }  // namespace detail
 
-// x, or its logarithms, is the first input of a loss and as large as the output of its backward.
+// x or its logarithm is the first input of a loss, and as large as the output of its gradient.
 inline LossRows loss_of(const OpDesc& desc) { return detail::loss_rows(desc.input(0)); }
 inline LossRows loss_backward_of(const OpDesc& desc) { return detail::loss_rows(desc.output(0)); }
 inline LossRows cross_entropy_of(const OpDesc& desc) { return loss_of(desc); }

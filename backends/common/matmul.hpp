@@ -7,7 +7,7 @@
 
 namespace gpunn::backends {
 
-// y[m, n] = op(a) op(b), all row-major and packed; a is [m, k], or [k, m] transposed; b is [k, n], or [n, k]
+// y[m, n] = op(a) op(b), all row-major and packed. a is [m, k], or [k, m] if transposed; b is [k, n], or [n, k] if
 // transposed.
 struct Matmul {
   int64_t m = 0;
@@ -26,7 +26,7 @@ struct BatchMatmul {
 
 namespace detail {
 
-// The product of the last two dimensions.
+// The matrix product over the last two dimensions.
 template <class Attrs>
 Matmul matmul_with(const OpDesc& desc, const Attrs& attrs) {
   const gpunn_tensor &a = desc.input(0), &y = desc.output(0);

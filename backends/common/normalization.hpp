@@ -1,4 +1,4 @@
-// BATCH_NORM and BATCH_NORM_INFERENCE, LAYER_NORM, INSTANCE_NORM, LOCAL_RESPONSE_NORM, and their backwards.
+// BATCH_NORM, BATCH_NORM_INFERENCE, LAYER_NORM, INSTANCE_NORM, LOCAL_RESPONSE_NORM, and their gradients.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ inline BatchNorm batch_norm_of(const OpDesc& desc) {
 
 inline BatchNorm batch_norm_inference_of(const OpDesc& desc) { return batch_norm_of(desc); }
 
-// It has no attributes.
+// BATCH_NORM_BACKWARD has no attributes.
 inline BatchNorm batch_norm_backward_of(const OpDesc& desc) {
   const gpunn_tensor& x = desc.input(1);
   return {.rows = x.dim[0],
@@ -71,7 +71,7 @@ struct InstanceNorm {
   uint64_t workspace_bytes = 0;  // of the backward: two f64 a plane
 
   constexpr int64_t planes() const { return rows * channels; }
-  // What a plane's sums are divided by. A plane without elements has a mean and a variance of 0.
+  // The divisor of a plane's sums. A plane without elements has a mean and a variance of 0.
   constexpr int64_t terms() const { return size > 0 ? size : 1; }
 };
 
@@ -90,8 +90,8 @@ inline InstanceNorm instance_norm_backward_of(const OpDesc& desc) {
   return shape;
 }
 
-// x[rows, channels, size] as above. The denominator of channel c is k + factor * the sum of x^2 over the channels
-// c - before to c + behind, as far as there are such.
+// x[rows, channels, size] as above. The denominator of channel c is k + factor * the sum of x^2 over the channels from
+// c - before to c + behind that exist.
 struct LocalResponse {
   int64_t rows = 0;
   int64_t channels = 0;

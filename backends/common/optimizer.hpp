@@ -7,7 +7,7 @@
 
 namespace gpunn::backends {
 
-// n elements, of which the first attrs.decayed decay. Without momentum there is no velocity.
+// n elements, of which the first attrs.decayed use weight decay. Without momentum there is no velocity.
 template <class Attrs>
 struct Optimizer {
   Attrs attrs{};
@@ -20,12 +20,12 @@ using Rmsprop = Optimizer<gpunn_rmsprop_attrs>;
 using Adagrad = Optimizer<gpunn_adagrad_attrs>;
 using Lion = Optimizer<gpunn_lion_attrs>;
 
-// The offsets of the parts are device memory: within [0, n] only after place_in().
+// The offsets of the parts lie in device memory. They are within [0, n] only after place_in().
 struct Lars : Optimizer<gpunn_lars_attrs> {
   int64_t parts = 0;
 };
 
-// What an offset read from device memory says of n elements.
+// Limits an offset read from device memory to [0, n].
 constexpr int64_t place_in(int64_t n, int64_t offset) { return offset < 0 ? 0 : offset > n ? n : offset; }
 
 namespace detail {

@@ -1,4 +1,4 @@
-// MAX_POOL2D, AVG_POOL2D and their backwards.
+// MAX_POOL2D, AVG_POOL2D and their gradients.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace gpunn::backends {
 
-// One axis: window o covers the inputs o * stride - pad to o * stride - pad + window - 1, as far as the image has them,
-// which is at least one.
+// One axis: window o covers the inputs o * stride - pad to o * stride - pad + window - 1 that lie within the image.
+// There is at least one.
 struct PoolAxis {
   int64_t inputs = 0;
   int64_t outputs = 0;

@@ -7,7 +7,7 @@
 
 namespace gpunn::backends {
 
-// A stored number q means (q - zero_point) * scale.
+// A stored number q represents (q - zero_point) * scale.
 struct Quantize {
   int64_t n = 0;
   float scale = 1;

@@ -18,7 +18,7 @@ struct Draw {
   float high = 0.0F;
 };
 
-// n < 2^31 for PERMUTATION, to which low and high mean nothing.
+// PERMUTATION needs n < 2^31 and ignores low and high.
 inline Draw draw_of(const OpDesc& desc) {
   const auto attrs = desc.attrs<gpunn_random_attrs>();
   return {.n = plugin::element_count(desc.output(0)),

@@ -7,7 +7,7 @@
 
 namespace gpunn::backends {
 
-// Dimensions of x of one kind, outermost first; strides in elements.
+// The kept or the reduced dimensions of x, outermost first; strides in elements.
 struct Nest {
   int32_t rank = 0;
   int64_t dim[GPUNN_MAX_RANK] = {};
@@ -25,8 +25,8 @@ struct Nest {
   }
 };
 
-// x is packed, and so is y, whose elements are those of `kept` in order. Dimensions of 1 are gone and neighbours of one
-// kind merged, so that the two nests' dimensions take turns. A maximum is never of nothing.
+// x and y are packed; the elements of y are those of `kept` in order. Dimensions of size 1 are dropped and neighbours
+// of one kind are merged, so that kept and reduced dimensions alternate. A maximum always has at least one term.
 struct Reduce {
   int32_t kind = GPUNN_REDUCE_SUM;
   Nest kept;
@@ -38,11 +38,11 @@ struct Reduce {
 
 Reduce reduce_of(const OpDesc& desc);
 
-// N of x[N]; of dx[N].
+// N of x[N], or of dx[N].
 inline int64_t mean_rows_of(const OpDesc& desc) { return desc.input(0).dim[0]; }
 inline int64_t mean_rows_backward_of(const OpDesc& desc) { return desc.output(0).dim[0]; }
 
-// Elements of x, of any shape.
+// The number of elements of x, which may have any shape.
 inline int64_t norm_of(const OpDesc& desc) { return plugin::element_count(desc.input(0)); }
 
 }  // namespace gpunn::backends

@@ -1,4 +1,4 @@
-// REFLECT_PAD2D and its backward.
+// REFLECT_PAD2D and its gradient.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 namespace gpunn::backends {
 
-// One axis: `before` elements and `after` elements around `inputs`, mirrored at the first and the last of these.
+// One axis: pads `inputs` elements with `before` elements in front and `after` elements behind, mirrored at the first
+// and the last input.
 struct ReflectAxis {
   int64_t inputs = 0;
   int64_t before = 0;
@@ -15,13 +16,13 @@ struct ReflectAxis {
 
   constexpr int64_t outputs() const { return before + inputs + after; }
 
-  // The element that an output is a copy of.
+  // The input element that an output is a copy of.
   constexpr int64_t source(int64_t output) const {
     const int64_t place = output < before ? before - output : output - before;
     return place < inputs ? place : 2 * (inputs - 1) - place;
   }
 
-  // The outputs that are copies of element i: itself, in front of the first and behind the last. -1: there is none.
+  // The outputs that are copies of input i: in the middle, in front of the first input, and behind the last. -1: none.
   constexpr int64_t itself(int64_t i) const { return before + i; }
   constexpr int64_t in_front(int64_t i) const { return i >= 1 && i <= before ? before - i : -1; }
   constexpr int64_t behind(int64_t i) const {

@@ -1,6 +1,6 @@
-// What the families of ops share. A file <family>.hpp beside this one has the functions that turn an OpDesc into the
-// numbers that a kernel needs, for every backend of the project. The desc is as the op's row in op_list.inc declares,
-// as plugin::Device sees to; what these functions refuse, by Refusal, is what the backends' kernels can't do.
+// Checks that the op families share. A file <family>.hpp in this folder turns an OpDesc into the numbers that a kernel
+// needs, for all backends of the project. plugin::Device has already checked the desc against the op's row in
+// op_list.inc. These functions throw Refusal for shapes and types that the backends' kernels can't compute.
 #pragma once
 
 #include <gpunn/kernel.hpp>
@@ -13,7 +13,7 @@ using plugin::OpArgs;
 using plugin::OpDesc;
 using plugin::Refusal;
 
-// What the tensors that an op's row calls "float" may be.
+// The dtypes allowed for tensors that an op's row calls "float".
 enum class Dtypes { f32, floating };
 
 // The layouts of images that a kernel takes.
@@ -30,7 +30,7 @@ inline int64_t size_from(const gpunn_tensor& tensor, int32_t first) {
   return size;
 }
 
-// Whether the activation at the end of a composite is ReLU and not none.
+// Whether the activation at the end of a composite is ReLU; otherwise it is none.
 inline bool is_relu(int32_t activation) {
   require(activation == GPUNN_ACTIVATION_NONE || activation == GPUNN_ACTIVATION_RELU,
           "the activation is not one of none and relu");

@@ -1,5 +1,5 @@
-// PAD, SLICE, CONCAT and TRANSPOSE: copies between a packed tensor and a box of another, or one with its strides in
-// another order.
+// PAD, SLICE, CONCAT and TRANSPOSE, as copies. One tensor is packed. The other is a box of a larger tensor, or a tensor
+// with its strides in another order.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace gpunn::backends {
 
-// A copy that begins at an element of x and one of y.
+// A copy that begins at a given element of x and of y.
 struct Box {
   Copy loops;
   int64_t x_offset = 0;
@@ -20,8 +20,8 @@ Box slice_of(const OpDesc& desc);
 Box transpose_of(const OpDesc& desc);
 std::vector<Box> concat_of(const OpDesc& desc);  // one for each input
 
-// y as a loop nest; a position is x's where it lies in [before, before + size) of each dimension, else 0. Neighbouring
-// dimensions are merged where the inner one has no padding. rank is at least 1.
+// y as a loop nest. A position inside [before, before + size) in each dimension takes its value from x; others are 0.
+// Neighbouring dimensions are merged if the inner one has no padding. rank is at least 1.
 struct Pad {
   Box box;        // x's place in y
   int64_t n = 0;  // elements of y

@@ -1,4 +1,4 @@
-// SOFTMAX, LOG_SOFTMAX and their backwards, over the last dimension.
+// SOFTMAX, LOG_SOFTMAX and their gradients, over the last dimension.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,8 @@
 
 namespace gpunn::backends {
 
-// What an element of y is made of along one axis: (1 - second) of element `first` of x, and `second` of the one behind
-// it, which is there where second is not 0.
+// The terms of an element of y along one axis: (1 - second) of element `first` of x, and `second` of the next one,
+// which exists if second is not 0.
 struct Taps {
   int64_t first = 0;
   float second = 0.0F;

@@ -1,10 +1,11 @@
-// How a family of CUDA kernels registers an op: it writes
+// Registers CUDA kernels for an op. A family of ops writes
 //
 //   void run_relu(const int64_t& n, cudaStream_t stream, const OpArgs& args);   // launches, nothing else
 //   add_op(device, GPUNN_OP_RELU, "relu", relu_size, run_relu);
 //
-// where relu_size(desc), of backends/common/, gives what the kernel needs to know or throws Refusal; desc is as the
-// op's row declares. What it gives may have a member workspace_bytes, and then gets that much scratch memory.
+// relu_size(desc), of backends/common/, returns the numbers that the kernel needs, or throws Refusal. desc already fits
+// the op's row in op_list.inc. The result may have a member workspace_bytes: the kernel then gets that much scratch
+// memory.
 #pragma once
 
 #include <gpunn/kernel.hpp>
@@ -22,7 +23,7 @@ namespace gpunn::cuda {
 
 using namespace backends;
 
-// A range in NVIDIA's profilers, costing nothing where none is attached.
+// A range in NVIDIA's profilers. It costs nothing if no profiler is attached.
 class ProfilerRange {
  public:
   explicit ProfilerRange(const char* name) { nvtxRangePushA(name); }
@@ -31,7 +32,7 @@ class ProfilerRange {
   ProfilerRange& operator=(const ProfilerRange&) = delete;
 };
 
-// What `answer` gives, with a Refusal as the reason for a no.
+// Returns the result of `answer`. Turns a Refusal into a "no" with its reason.
 template <class Answer>
 plugin::Support support_of(const Answer& answer) {
   try {
@@ -41,8 +42,8 @@ plugin::Support support_of(const Answer& answer) {
   }
 }
 
-// Serves `op` by plan(desc) at query and creation, and run(plan, stream, args) at each enqueue. `name` is what
-// profilers show.
+// Serves `op`: calls plan(desc) at query and creation, and run(plan, stream, args) at each enqueue. Profilers show
+// `name`.
 template <class Plan, class Run>
 void add_op(plugin::Device& device, int32_t op, const char* name, Plan (*plan)(const OpDesc&), Run run,
             Dtypes dtypes = Dtypes::f32, Layouts layouts = Layouts::packed) {

@@ -1,12 +1,12 @@
-// How a family registers an op whose algorithm is chosen at creation. It writes
+// Registers an op whose algorithm is chosen at creation. A family of ops writes
 //
 //   struct MatmulProblem { ...; uint64_t workspace_bytes; };   // the op at its shape, validated; a value
 //   MatmulProblem matmul_problem(const OpDesc& desc);          // throws Refusal
 //   TuningTask matmul_task(TunedDevice& device, const MatmulProblem& problem);
 //   add_tuned_op(device, GPUNN_OP_MATMUL, "matmul", matmul_problem, matmul_task);
 //
-// The query is the problem's alone: it asks no library anything. The workspace that it names is a limit, worked out
-// from the shape, that the algorithms must keep.
+// The query only depends on the problem and calls no library. Its workspace size is a limit, computed from the shape,
+// that all algorithms must keep.
 #pragma once
 
 #include <gpunn/kernel.hpp>

@@ -1,4 +1,4 @@
-// One of the ways to compute an op at one shape: a library's algorithm, or a kernel of our own.
+// An algorithm that computes an op at one shape: a library's algorithm or one of the project's kernels.
 #pragma once
 
 #include <gpunn/kernel.hpp>
@@ -14,8 +14,8 @@ class Algorithm {
  public:
   virtual ~Algorithm() = default;
 
-  // Tells it from the others of its shape, in printable ASCII without tabs: what the tuning cache keeps, and what it
-  // is made from again.
+  // Identifies the algorithm among those of its shape, in printable ASCII without tabs. The tuning cache stores this
+  // name, and the algorithm is recreated from it.
   virtual std::string name() const = 0;
   virtual uint64_t workspace_bytes() const = 0;
   virtual void run(const plugin::OpArgs& args, cudaStream_t stream) = 0;

@@ -1,4 +1,5 @@
-// Choosing an algorithm for an op at one shape: the fastest on this GPU, found by trying and remembered.
+// The autotuner: chooses the algorithm for an op at one shape. It times the candidates on this GPU, keeps the fastest,
+// and stores the choice in a cache.
 #pragma once
 
 #include <functional>
@@ -10,11 +11,11 @@
 
 namespace gpunn::cuda {
 
-// What there is to choose from.
+// The algorithms to choose from.
 struct Candidates {
   std::vector<AlgorithmPtr> algorithms;  // in order of preference, the library's or the ladder's
-  // The first whose results are right by construction. The others are taken only where they agree with it: a fused
-  // ReLU may lose a NaN, and no documentation says which does.
+  // The first candidate whose results are right by construction. Candidates before it are taken only if they agree with
+  // it: a fused ReLU may lose a NaN, and no documentation says which do.
   std::size_t first_trusted = 0;
 };
 
@@ -26,12 +27,12 @@ struct TuningTask {
   std::function<AlgorithmPtr(const std::string& name)> restore;  // throws where there is no such algorithm any more
 };
 
-// The algorithm that the cache names; else the fastest of the candidates, timed on random data in memory of its own.
-// Where the op must be deterministic nothing is timed: the first candidate that works is taken, so that two runs take
-// the same one whatever the clock says. Where there is no memory to try them in, the first trusted candidate is taken.
+// Returns the algorithm that the cache names. Without an entry it times the candidates on random data in separate
+// memory and returns the fastest. If the op must be deterministic, nothing is timed: the first working candidate is
+// taken, so that two runs use the same one. If memory for the trial is lacking, the first trusted candidate is taken.
 AlgorithmPtr choose_algorithm(TunedDevice& device, const plugin::OpDesc& desc, const TuningTask& task);
 
-// "fp32", as experiments write it.
+// The name of a precision as experiments write it, such as "fp32".
 const char* precision_name(int32_t precision);
 
 }  // namespace gpunn::cuda

@@ -4,7 +4,8 @@
 
 namespace gpunn::cuda {
 
-// Throws plugin::Failure where `code` is not success. `what` says what was done, as "cudaMalloc of the workspace".
+// Throws plugin::Failure if `code` is not success. `what` names the failed action, such as "cudaMalloc of the
+// workspace".
 inline void check(cudaError_t code, const char* what) { plugin::check_cuda(code, what); }
 
 }  // namespace gpunn::cuda

@@ -1,4 +1,4 @@
-// Collectives between GPUs by NCCL, which is loaded when ranks ask for it.
+// Collectives between GPUs by NCCL. The NCCL library is loaded when ranks first ask for it.
 #pragma once
 
 #include <gpunn/collective.hpp>
@@ -9,7 +9,7 @@
 
 namespace gpunn::cuda {
 
-// Throws Failure(GPUNN_UNSUPPORTED) on every rank where one of them has no NCCL, or one that is too old.
+// Throws Failure(GPUNN_UNSUPPORTED) on every rank if NCCL is missing or too old on any of them.
 std::unique_ptr<plugin::Communicator> create_communicator(const CudaDevice& device,
                                                           const plugin::CommunicatorOptions& options);
 

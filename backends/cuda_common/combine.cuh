@@ -1,4 +1,4 @@
-// What reductions combine two numbers by.
+// The operations by which reductions combine two numbers.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@ struct Sum {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
 
-// Not fmaxf, which drops a NaN.
+// The maximum. fmaxf would drop a NaN.
 struct Larger {
   static __device__ float nothing() { return -INFINITY; }
   __device__ float operator()(float a, float b) const { return isnan(a) || a >= b ? a : b; }

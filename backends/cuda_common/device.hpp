@@ -1,4 +1,5 @@
-// What the CUDA backends of the project add to the device of plugin_cuda.hpp.
+// The device class of the project's CUDA backends, which is that of plugin_cuda.hpp, a count of GPUs, and a description
+// of the build.
 #pragma once
 
 #include <gpunn/plugin_cuda.hpp>
@@ -7,10 +8,10 @@ namespace gpunn::cuda {
 
 using plugin::CudaDevice;
 
-// How many GPUs there are. Throws Failure(GPUNN_NO_DEVICE) saying why there is none that this build can use.
+// Returns the number of GPUs. Throws Failure(GPUNN_NO_DEVICE) with the reason if this build can use none.
 int probe_devices();
 
-// "nvcc 13.0, sm_90a": what the plugins of this build are made of.
+// The compiler and the GPU architectures of this build, such as "nvcc 13.0, sm_90a".
 const char* build_text();
 
 }  // namespace gpunn::cuda

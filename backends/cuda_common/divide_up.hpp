@@ -1,4 +1,4 @@
-// The division that rounds up, for host and device.
+// Division that rounds up, for host and device.
 #pragma once
 
 namespace gpunn::cuda {

@@ -1,11 +1,11 @@
-// Kernels for tensors of each floating dtype. For .cu files.
+// Registers a kernel template for tensors of each floating dtype. For .cu files.
 //
 //   template <class T>
 //   void run_relu(const int64_t& n, cudaStream_t stream, const OpArgs& args);   // T is float, __nv_bfloat16 or __half
 //   add_op(device, GPUNN_OP_RELU, "relu", relu_size, each_floating([](auto x) { return run_relu<decltype(x)>; }),
 //          Dtypes::floating);
 //
-// A kernel reads static_cast<float>(x[i]), computes in float, and writes static_cast<T>(result): rounded to the
+// A kernel reads static_cast<float>(x[i]), computes in float, and writes static_cast<T>(result), rounded to the
 // nearest.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace gpunn::cuda {
 
-// What calls the function that of(T()) gives, T being the type of an op's first input.
+// Returns a function that calls the result of of(T()), where T is the type of the op's first input.
 template <class Of>
 auto each_floating(Of of) {
   return [f32 = of(float()), bf16 = of(__nv_bfloat16()), f16 = of(__half())](const auto& plan, cudaStream_t stream,

@@ -1,4 +1,4 @@
-// Launching kernels. For .cu files.
+// Helpers that launch kernels. For .cu files.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace gpunn::cuda {
 
-// Threads of a block where nothing speaks for another number.
+// The default number of threads in a block.
 inline constexpr unsigned kThreads = 256;
 
 struct Launch {
@@ -20,23 +20,23 @@ struct Launch {
   unsigned shared_bytes = 0;
 };
 
-// The blocks of a grid's dimension that together have n elements.
+// The number of blocks that cover n elements in one dimension of a grid.
 inline unsigned grid_size(int64_t n, int64_t of_block) { return static_cast<unsigned>(divide_up(n, of_block)); }
 
-// A thread for each of n elements.
+// One thread for each of n elements.
 inline Launch thread_each(int64_t n, unsigned threads = kThreads) {
   return {dim3(grid_size(n, threads)), dim3(threads)};
 }
 
-// A block for each of n elements.
+// One block for each of n elements.
 inline Launch block_each(int64_t n, unsigned threads = kThreads) {
   return {dim3(static_cast<unsigned>(n)), dim3(threads)};
 }
 
-// The element of thread_each.
+// The element that this thread of thread_each handles.
 __device__ __forceinline__ int64_t thread_index() { return int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 
-// kernel<<<...>>>(arguments...), where an empty grid is no error but nothing to do.
+// Launches kernel<<<...>>>(arguments...). An empty grid launches nothing and is no error.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const Launch& shape, cudaStream_t stream, Arguments&&... arguments) {
   if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;

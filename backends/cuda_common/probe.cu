@@ -1,4 +1,5 @@
-// Whether there is a GPU that can run what this library holds. A .cu file, since the question is put to a kernel.
+// Checks whether there is a GPU that can run the code in this library. This is a .cu file because the check needs a
+// kernel.
 #include <string>
 
 #include "cuda_common/device.hpp"

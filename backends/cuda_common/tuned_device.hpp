@@ -1,4 +1,4 @@
-// A GPU with what has been learnt of algorithms on it.
+// A GPU with a tuning cache: the algorithms that the autotuner found fastest on it.
 #pragma once
 
 #include <gpunn/abi.h>
@@ -14,7 +14,7 @@ namespace gpunn::cuda {
 
 class TunedDevice : public CudaDevice {
  public:
-  // `versions`: what besides GPU and driver decides which algorithm is the fastest.
+  // `versions`: the versions, besides GPU and driver, that decide which algorithm is the fastest.
   TunedDevice(const gpunn_device_options& options, const std::string& backend, const std::vector<std::string>& versions)
       : CudaDevice(options),
         tuning_cache_(platform(backend, versions),

@@ -1,12 +1,13 @@
-// Which algorithm was the fastest for which op and shape, kept in a file between runs.
+// The tuning cache: stores the fastest algorithm for each op and shape in a file between runs.
 //
-// The file lies in $GPUNN_CACHE_DIR; else in $XDG_CACHE_HOME/gpunn; else in ~/.cache/gpunn. An empty GPUNN_CACHE_DIR
-// means no file. Its name holds what the choice depends on: GPU, driver and versions of the libraries. After a line
-// that names the format it has a line for each op and shape: what is asked, a tab, the algorithm's name.
+// The file lies in $GPUNN_CACHE_DIR, else in $XDG_CACHE_HOME/gpunn, else in ~/.cache/gpunn. An empty GPUNN_CACHE_DIR
+// means no file. The file name contains all that the choice depends on: GPU, driver and versions of the libraries. The
+// first line names the format. Each further line holds the key of an op and shape, a tab, and the algorithm's name.
 //
-// The file is a help and nothing else: one that can't be read or is damaged is ignored and written anew, one that can't
-// be written is done without, and an algorithm in it is put to the library before it is used. It is replaced in one
-// piece, so that several processes may use it; what one of them learnt may be lost, and is learnt again.
+// The program works without the file. A damaged or unreadable file is ignored and replaced; if the file can't be
+// written, the program goes on. The library checks a stored algorithm before it is used. The file is replaced
+// atomically, so that several processes may share it. A process may overwrite another's new entries, which are then
+// tuned again.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,7 @@ class TuningCache {
  public:
   using Log = std::function<void(int32_t level, const std::string& message)>;
 
-  // `platform`: the backend, the GPU, the driver and the versions of libraries. Nothing is read before the first
-  // question.
+  // `platform`: the backend, the GPU, the driver and the versions of libraries. The file is read at the first lookup.
   TuningCache(const std::vector<std::string>& platform, Log log);
 
   std::optional<std::string> find(const std::string& key);
@@ -32,7 +32,7 @@ class TuningCache {
   // Neither text may hold a tab, a line break or any other control character.
   void store(const std::string& key, const std::string& algorithm);
 
-  // Empty where there is none.
+  // Empty if there is no file.
   const std::filesystem::path& file() const { return file_; }
 
  private:

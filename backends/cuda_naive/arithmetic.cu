@@ -1,9 +1,9 @@
-// Arithmetic with broadcasting, and functions of one number: a thread an element of y.
+// Arithmetic with broadcasting, and functions of one number. One thread computes one element of y.
 //
-// Where nothing is repeated the threads of a warp read neighbours and the loop over the dimensions ends at the first;
-// the time is that of moving the bytes. With a repeated operand each thread takes its index apart, a division a
-// dimension, which costs more than the arithmetic; the repeated numbers come from the cache. The next version would
-// divide by multiplying, and let a block keep one row of the operand that is repeated.
+// Without broadcasting, the threads of a warp read neighbouring elements and the index loop ends at the first
+// dimension. The run time is then that of moving the bytes. With a broadcast operand each thread splits its index with
+// one division a dimension, which costs more than the arithmetic. The repeated numbers come from the cache. The next
+// version would divide by multiplying, and keep one row of the broadcast operand in each thread block.
 #include "common/broadcast.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/floating.hpp"

@@ -1,13 +1,15 @@
-// ATTENTION: a block a query of a head. Its backward: a block a query for dq, then a block a key for dk and dv.
+// ATTENTION: one thread block computes one query of one head. In the backward pass one block computes dq of one query,
+// then one block computes dk and dv of one key.
 //
-// A block walks over the keys, as many at a time as it has threads. First a thread is a key: it forms the key's score.
-// The block finds the largest, and the weights' sum. Then a thread is a number of the result: it adds up the values by
-// their weights, neighbours reading neighbours. Where a later score is larger than all before, what was summed shrinks
-// (Milakov and Gimelshein, 2018). So no row of scores is ever in memory, however many keys there are.
+// A block walks over the keys in steps of as many keys as it has threads. First each thread computes the score of one
+// key. The block then finds the largest score and the sum of the weights. Next each thread computes one number of the
+// result: it adds up the values times their weights, and neighbouring threads read neighbouring numbers. If a later
+// score exceeds all earlier ones, the sums so far are scaled down (online softmax; Milakov and Gimelshein, 2018). So no
+// row of scores is ever stored in memory, for any number of keys.
 //
-// In the first part neighbouring threads read keys that are a token apart, and each query reads all keys and values
-// anew: nearly all time goes into loads. The next version would let a block have 64 queries, so that a tile of keys in
-// shared memory is used 64 times, and form the scores on tensor cores (Dao, 2023).
+// In the first part neighbouring threads read keys that lie one token apart, and every query reads all keys and values
+// from memory again. Loads take nearly all of the time. The next version would give 64 queries to a block, so that a
+// tile of keys in shared memory is used 64 times. It would also compute the scores on tensor cores (Dao, 2023).
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

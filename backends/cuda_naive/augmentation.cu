@@ -1,17 +1,19 @@
-// RANDOM_SHIFT, RANDOM_AFFINE, RANDOM_COLOR, RANDOM_ERASE: images x[N,C,H,W] by random numbers of their own; and
-// MIX_ROWS.
+// RANDOM_SHIFT, RANDOM_AFFINE, RANDOM_COLOR and RANDOM_ERASE, which change each image of x[N,C,H,W] by its own random
+// numbers, and MIX_ROWS.
 //
-// A thread an element of y: it draws the numbers of its image, which say where the element comes from. Writes are
-// coalesced. Reads of RANDOM_SHIFT are, too, but for a start that is off the 32-byte sectors; in a mirrored image a
-// warp reads its addresses backwards, which costs nothing. RANDOM_AFFINE reads four neighbours along a slanted line,
-// which the caches put together. What the next version would change: all threads of an image draw the same block of
-// Philox, ten rounds of two wide multiplications each, and RANDOM_AFFINE's compute the same sine and cosine in f64; a
-// block of threads an image would do so once, and the four divisions that find an element's place would go as well.
+// One thread computes one element of y. It draws the random numbers of its image, which determine the source of the
+// element. Writes are coalesced. The reads of RANDOM_SHIFT are coalesced too, apart from starts that are not aligned to
+// 32-byte sectors. In a mirrored image a warp reads its addresses backwards, at no extra cost. RANDOM_AFFINE reads four
+// neighbours along a slanted line, and the caches merge these reads.
 //
-// RANDOM_COLOR needs the mean of an image first: a block an image, which runs over it twice.
+// All threads of an image draw the same block of Philox, ten rounds of two wide multiplications each. Those of
+// RANDOM_AFFINE also compute the same sine and cosine in f64. The next version would give each image a thread block
+// that does this once. That would also remove the four divisions that locate an element.
 //
-// What happens to a pixel is in common/augmentation.hpp. Shifts and rectangles are integers and moves, so the bits are
-// every other backend's.
+// RANDOM_COLOR needs the mean of an image first: one block computes it and reads the image twice.
+//
+// common/augmentation.hpp defines the result for each pixel. Shifts and rectangles only use integers and copies, so
+// their bits equal those of every other backend.
 #include <gpunn/random.h>
 
 #include "block_tree.cuh"

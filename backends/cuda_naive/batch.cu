@@ -1,17 +1,19 @@
-// SAMPLE_INDICES, GATHER_ROWS and GATHER_NORMALIZE: picking a batch out of the data set, on the device. SCATTER_ADD.
+// SAMPLE_INDICES, GATHER_ROWS and GATHER_NORMALIZE, which pick a batch out of the data set on the device, and
+// SCATTER_ADD.
 //
-// SAMPLE_INDICES: a thread an entry of the batch. The gathers: a thread an element of y. Within a row, neighbouring
-// threads read neighbouring elements, wherever in the data set the row lies: coalesced, except where a warp's elements
-// belong to two rows, and at rows that begin within a 32-byte sector. With u8 data a warp reads 32 bytes only, a sector
-// and not a line. What the next version would change: a block a row, so that the row's index is read once and the
-// division goes; 4 or 16 elements a thread; and to have this done by the kernel that trains on the batch.
+// In SAMPLE_INDICES one thread computes one entry of the batch. In the gathers one thread computes one element of y.
+// Within a row neighbouring threads read neighbouring elements, so the reads are coalesced. The exceptions are warps
+// that span two rows, and rows that begin within a 32-byte sector. With u8 data a warp reads only 32 bytes: one sector
+// instead of a whole cache line. The next version would give each row a thread block, which reads the row's index once
+// and needs no division. It would move 4 or 16 elements a thread, and merge the op into the kernel that trains on the
+// batch.
 //
-// SCATTER_ADD: a thread an element of y, which goes through all the indices and adds what is its own. Nothing is added
-// atomically, so the sum has one order; but each thread reads the whole list. The next version would sort the indices
-// first, and give a block the run of equal ones.
+// In SCATTER_ADD one thread computes one element of y: it goes through all the indices and adds its own rows. No
+// addition is atomic, so the order of the sum is fixed, but each thread reads the whole list. The next version would
+// sort the indices first and give each run of equal indices to one block.
 //
-// An index comes from device memory and may be anything: one that names no row gives a row of zeros and is never used
-// as an address.
+// An index comes from device memory and may have any value. An index outside the data set gives a row of zeros and is
+// never used as an address.
 #include <gpunn/random.h>
 
 #include "common/batch.hpp"

@@ -1,14 +1,14 @@
-// BIAS_ADD: a thread an element. BIAS_BACKWARD: a block a channel. BIAS_ACTIVATION_BACKWARD: one after the other.
+// BIAS_ADD: one thread computes one element. BIAS_BACKWARD: one thread block sums one channel. BIAS_ACTIVATION_BACKWARD
+// runs the two steps one after the other.
 //
-// BIAS_ADD is coalesced and bound by memory; all elements of a channel read one number, which stays in the cache.
+// BIAS_ADD is coalesced and bound by memory. All elements of a channel read the same number, which stays in the cache.
 //
-// The sum by channel of [N,C,H,W] reads the C runs of H x W elements that lie apart, each coalesced. As many blocks
-// work as there are channels, so that LeNet's 6 leave most of the GPU idle, and the time is that of the loads which
-// each thread waits for, one after another. For [N,C], and for channels-last images, which are such a matrix,
-// neighbours in a column lie C elements apart: each thread draws 32 bytes from memory and uses 4 of them; what helps is
-// that the blocks of the next channels find the rest in the cache. The next version would split a channel over several
-// blocks, add their sums in a second pass, and give each thread of a block its own column where C is the last
-// dimension.
+// The sum over a channel of [N,C,H,W] reads runs of H x W elements, each coalesced. Only as many blocks work as there
+// are channels: the 6 channels of LeNet leave most of the GPU idle. The time is then that of the loads that each thread
+// waits for, one after another. In [N,C], and in channels-last images, which are such a matrix, neighbours in a column
+// lie C elements apart. Each thread then fetches 32 bytes from memory and uses 4 of them, although the blocks of the
+// next channels find the rest in the cache. The next version would split a channel over several blocks and add their
+// sums in a second pass. If C is the last dimension, it would give each thread of a block its own column.
 #include "block_tree.cuh"
 #include "common/bias.hpp"
 #include "cuda_common/add_op.hpp"

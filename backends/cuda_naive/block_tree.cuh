@@ -1,16 +1,16 @@
-// How the threads of a block combine a value of each to one: a tree in shared memory.
+// Reduction within a thread block: the threads combine one value each into a single result, by a tree in shared memory.
 //
-// A block reduces a long axis in two stages: each thread runs over its share of the elements, every blockDim.x-th, so
-// that neighbouring threads read neighbours; then the threads' results meet in the tree. Shared memory is the block's
-// own, on the chip and some ten times nearer than the GPU's. In each round the lower half of the threads that are left
-// takes up what the upper half holds:
+// A block reduces a long axis in two stages. First each thread goes through its share of the elements, every
+// blockDim.x-th, so that neighbouring threads read neighbouring elements. Then the tree combines the results of the
+// threads. Shared memory belongs to the block and lies on the chip: it is some ten times faster to reach than the GPU's
+// memory. In each round the lower half of the remaining threads adds the values of the upper half:
 //
 //     0 1 2 3 4 5 6 7        8 values
 //     0+4 1+5 2+6 3+7        4, after one round
 //     ...                    1, after log2(8) = 3
 //
-// Who is added to whom depends on the numbers of the threads alone, never on which of them comes first. So the rounding
-// is the same in every run, unlike with atomicAdd. The next version would do the last five rounds in registers
+// The thread numbers alone determine the order of the additions, never the order in which threads arrive. So the
+// rounding is the same in every run, unlike with atomicAdd. The next version would do the last five rounds in registers
 // (__shfl_down_sync), without shared memory and without waiting for the block's other warps.
 #pragma once
 
@@ -23,8 +23,8 @@ namespace gpunn::cuda_naive {
 
 inline constexpr unsigned kMostTreeThreads = 1024;  // the most that a block may have
 
-// A block for each of n results that combine `length` elements each; about a thread an element, a power of two. The
-// kernel must loop, since a grid ends at 2^31 - 1 blocks:
+// One thread block for each of n results, each of which combines `length` elements. A block has about one thread an
+// element, rounded to a power of two. The kernel must loop, since a grid has at most 2^31 - 1 blocks:
 //
 //   for (int64_t i = blockIdx.x; i < n; i += gridDim.x) ...
 inline cuda::Launch tree_each(int64_t n, int64_t length, unsigned most_threads = cuda::kThreads) {
@@ -33,8 +33,8 @@ inline cuda::Launch tree_each(int64_t n, int64_t length, unsigned most_threads =
   return cuda::block_each(std::min<int64_t>(n, INT32_MAX), threads);
 }
 
-// combine(a, b) over the `mine` of all threads of the block, all of which must call it; every thread gets the result.
-// blockDim.x must be a power of two.
+// Combines the values `mine` of all threads of the block by combine(a, b). All threads must call it, and every thread
+// gets the result. blockDim.x must be a power of two.
 template <class T, class Combine>
 __device__ T block_tree(T mine, const Combine& combine) {
   __shared__ T slots[kMostTreeThreads];

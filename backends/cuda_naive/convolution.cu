@@ -1,21 +1,21 @@
-// CONV2D, its two backwards, CONV2D_BIAS_ACTIVATION and CONV2D_BIAS_ADD_ACTIVATION, straight from the definition.
+// CONV2D, its two gradients, CONV2D_BIAS_ACTIVATION and CONV2D_BIAS_ADD_ACTIVATION, straight from the definition.
 //
-// CONV2D: a thread an element of y. BACKWARD_DATA: a thread an element of dx, which gathers what the forward scattered
-// to y. Both take the taps of the filter in the outer loops, where the thread works out once which pixel a tap names,
-// and the channels in the inner one, which is then two loads, a product and a sum. The threads of a warp take
-// neighbouring pixels of one channel: at stride 1 their loads of the image are coalesced, and they share the filter's
-// element, which the cache hands to all at once. At stride 2 half of each load is wasted forward, and backward the taps
-// that meet a thread's pixel differ from its neighbour's, so that a warp runs through those of both (divergence).
+// CONV2D: one thread computes one element of y. BACKWARD_DATA: one thread computes one element of dx and gathers its
+// terms from dy. Both run over the taps of the filter in the outer loops, where the thread works out once which pixel a
+// tap reads. The inner loop runs over the channels, with two loads, a product and a sum. The threads of a warp compute
+// neighbouring pixels of one channel. At stride 1 their loads of the image are coalesced, and the cache serves the
+// shared filter element to all of them at once. At stride 2 the forward pass wastes half of each load. In the data
+// gradient neighbouring pixels then meet different taps, so that a warp runs through the taps of both (divergence).
 //
-// BACKWARD_FILTER: a block an element of dw, since there are few of them and each is a sum over all images and pixels;
-// the block's threads take neighbouring pixels, coalesced again.
+// BACKWARD_FILTER: one thread block computes one element of dw, since dw has few elements and each is a sum over all
+// images and pixels. The block's threads read neighbouring pixels, which is coalesced again.
 //
-// All three load two numbers for each product, as the naive matmul does, and reach a few per cent of the GPU's peak in
-// arithmetic. The backward to the filter reads x and dy as often as there are elements of dw that need them: for 64
-// channels to 64 through 3x3 that is 576 times, from the second-level cache at best. The next version would load a
-// tile of the image with its border and a tile of the filter into shared memory and compute a small tile of channels x
-// pixels in each thread's registers; or treat the taps x channels as the K of a matrix product (implicit GEMM), which
-// is what the tensor cores take.
+// All three load two numbers for each product, as the naive matmul does, and reach a few per cent of the GPU's
+// arithmetic peak. The weight gradient reads x and dy once for each element of dw that needs them. For 64 to 64
+// channels and 3x3 taps that is 576 times, from the second-level cache at best. The next version would load a tile of
+// the image with its border and a tile of the filter into shared memory. Each thread would then compute a small tile of
+// channels x pixels in registers. Alternatively the taps x channels can be the K of a matrix product (implicit GEMM),
+// which suits tensor cores.
 #include "block_tree.cuh"
 #include "common/convolution.hpp"
 #include "cuda_common/add_op.hpp"

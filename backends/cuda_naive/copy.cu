@@ -1,11 +1,12 @@
-// COPY: any strides on both sides, converting between f32, bf16, f16, i32, i64 and u8. A thread an element.
+// COPY between tensors of any strides, converting between f32, bf16, f16, i32, i64 and u8. One thread copies one
+// element.
 //
-// Elements are numbered in the order of y's memory, so that neighbouring threads write neighbours: stores are
-// coalesced, and loads are where x runs the same way. Where it does not, as in a transpose, each thread's 4 bytes come
-// from a sector of 32 of its own, and the rest of that is of use only if its turn comes before the cache drops it. The
-// divisions that turn a number into a position cost more than the copy. The next version would bring tiles of 32 x 32
-// through shared memory, reading along x's rows and writing along y's, with 16 bytes a thread where both are
-// contiguous.
+// Elements are numbered in the order of y's memory, so that neighbouring threads write neighbouring elements. Stores
+// are therefore coalesced, and loads are too if x has the same order. In a transpose each thread's 4 bytes come from a
+// separate 32-byte sector. The rest of that sector only helps if it is used before the cache evicts it. The divisions
+// that turn an element number into a position cost more than the copy. The next version would move tiles of 32 x 32
+// through shared memory, reading along x's rows and writing along y's. It would move 16 bytes a thread if both sides
+// are contiguous.
 #include <limits>
 #include <type_traits>
 

@@ -1,8 +1,8 @@
-// ADVANCE, TABLE_LOAD and TABLE_STORE: a few bytes each, by a thread.
+// ADVANCE, TABLE_LOAD and TABLE_STORE. One thread moves the few bytes of each.
 //
-// A kernel for eight bytes is all overhead: about a microsecond to do a nanosecond's work. It is a kernel all the same,
-// since the alternative is that the host does it, which would have to wait for the GPU at every step. The next version
-// would do it in the last line of a kernel that runs anyway.
+// A kernel for eight bytes is all overhead: about a microsecond to do a nanosecond's work. It is still a kernel,
+// because otherwise the host would have to wait for the GPU at every step. The next version would do the work at the
+// end of a kernel that runs anyway.
 #include "common/counter.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"

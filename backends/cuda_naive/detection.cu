@@ -1,14 +1,14 @@
-// Ops of detection. A thread a point, an anchor, a row of a loss; of ASSIGN_ANCHORS also a block a box, of
-// TOP_MASK a block a row, and of NON_MAXIMUM_SUPPRESSION a block an image.
+// Ops of object detection. One thread computes one point, one anchor, or one row of a loss. In addition, ASSIGN_ANCHORS
+// uses one thread block a box, TOP_MASK one block a row, and NON_MAXIMUM_SUPPRESSION one block an image.
 //
-// Boxes are computed in f64, as common/detection.hpp has it: on the GPUs that this backend is read on the few
-// operations of a point cost less than the reading of its numbers.
+// Boxes are computed in f64, as common/detection.hpp defines: the few operations of a point cost less than reading its
+// numbers.
 //
-// Suppression is the loop that one would write: find the best box that is left, keep it, strike out what says the same,
-// and begin anew, `most` times. A block's threads stride through all boxes and classes of an image in each round, and
-// look at the same time whether the box kept last strikes theirs out. So the time is `most` times that of reading the
-// scores. What the next version would change: sort the few scores that count once, and compare all pairs of these at
-// once, a bit a pair.
+// Suppression is the plain loop. It finds the best remaining box, keeps it, removes the boxes that overlap it, and
+// repeats this `most` times. In each round the threads of a block stride through all boxes and classes of an image. In
+// the same pass they check whether the box kept last removes their own. So the time is `most` times that of reading the
+// scores. The next version would sort the few relevant scores once and compare all pairs of them at once, one bit a
+// pair.
 #include "block_tree.cuh"
 #include "common/detection.hpp"
 #include "cuda_common/add_op.hpp"

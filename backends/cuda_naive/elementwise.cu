@@ -1,11 +1,12 @@
-// SCALE, AXPBY, CLAMP, FILL, RELU, LEAKY_RELU, SIGMOID, TANH, GELU, SILU and their backwards: a thread an element.
+// SCALE, AXPBY, CLAMP, FILL, RELU, LEAKY_RELU, SIGMOID, TANH, GELU, SILU and their gradients. One thread computes one
+// element.
 //
-// Neighbouring threads take neighbouring elements, so that the 32 threads of a warp read 128 bytes in one piece: the
-// accesses are coalesced. Nothing is used twice, so the time is that of moving the bytes, even of erf and tanh. What
-// the next version would change: 16 bytes a thread instead of 4, for fewer instructions and more loads in flight, and
-// no kernel of its own at all, since an element-wise op costs least as the last line of the kernel before it.
+// Neighbouring threads compute neighbouring elements, so the 32 threads of a warp read 128 contiguous bytes: the
+// accesses are coalesced. No number is used twice, so the time is that of moving the bytes, even for erf and tanh. The
+// next version would move 16 bytes a thread instead of 4, for fewer instructions and more loads in flight. Best is no
+// separate kernel at all: an elementwise op costs least at the end of the kernel before it.
 //
-// A function object says what happens to an element, so that one kernel serves all of them.
+// A function object defines the operation on an element, so that one kernel serves all ops.
 #include "common/elementwise.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/floating.hpp"

@@ -1,6 +1,6 @@
-// How a composite op ends: the thread that holds a finished sum adds the bias, and what else is to be added, and
-// applies the activation before it stores. That costs next to nothing, while ops of their own would read and write the
-// tensor twice more each.
+// The epilogue of composite ops. The thread that holds a finished sum adds the bias and, if present, the residual, and
+// applies the activation before it stores the result. This costs next to nothing, while each separate op would read and
+// write the tensor once more.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,10 @@
-// HINGE_LOSS and its backward: a block a row, whose threads stride through the classes together: coalesced. All of them
-// read the label and its score, one transaction a warp and after the first from the cache.
+// HINGE_LOSS and its gradient. One thread block computes one row: its threads stride through the classes together, so
+// the reads are coalesced. All threads read the label and its score, which takes one transaction a warp and comes from
+// the cache after the first.
 //
-// Labels come from memory and may be anything: one that names no class makes the row's loss NaN and its gradient 0, and
-// is never used as an address. All threads of a block see the same label, so all or none meet in the tree.
+// A label comes from memory and may have any value. A label that names no class makes the row's loss NaN and its
+// gradient 0, and is never used as an address. All threads of a block see the same label, so either all of them or none
+// take part in the reduction.
 #include "block_tree.cuh"
 #include "common/loss.hpp"
 #include "cuda_common/add_op.hpp"

@@ -1,12 +1,12 @@
-// INSTANCE_NORM: a block a plane, which is a channel of a row. Its backward: a block a plane for dx and the plane's
-// sums, then a thread a channel, which adds the sums of its planes for dgamma and dbeta.
+// INSTANCE_NORM: one thread block computes one plane, which is a channel of a row. In the gradient one block computes
+// dx and the sums of one plane. Then one thread a channel adds the sums of its planes for dgamma and dbeta.
 //
-// The threads of a block stride through the plane together, so the reads are coalesced. The plane is read for its mean,
-// for the squares of the differences from it, and for the result; a plane fits the nearest cache, which serves all but
-// the first. Unlike batch norm's channels there are enough planes to keep the GPU busy: with 64 channels in a batch of
-// 64 they are 4096. Where they are few, a block has more threads. The next version would keep a plane in the registers
-// of its block, load four elements at a time, and give a plane of a few hundred elements to a single warp, which needs
-// no barriers to add.
+// The threads of a block stride through the plane together, so the reads are coalesced. The block reads the plane three
+// times: for the mean, for the squared differences from it, and for the result. A plane fits in the first-level cache,
+// which serves all reads but the first. There are enough planes to keep the GPU busy, unlike the channels of batch
+// norm: 64 channels in a batch of 64 are 4096 planes. If there are few planes, a block has more threads. The next
+// version would keep a plane in the registers of its block and load four elements at a time. It would give a plane of a
+// few hundred elements to a single warp, which needs no barriers to add.
 #include <algorithm>
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// The op families of the naive CUDA backend, a file each: add_<family>_kernels is in <family>.cu.
+// The op families of the naive CUDA backend. Each family has its own file: add_<family>_kernels is in <family>.cu.
 #pragma once
 
 #include <gpunn/kernel.hpp>

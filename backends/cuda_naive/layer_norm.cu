@@ -1,11 +1,12 @@
-// LAYER_NORM: a block a row. Its backward: a block a row for dx, then a thread a column for dgamma and dbeta.
+// LAYER_NORM: one thread block computes one row. In the gradient one block computes dx of one row, then one thread a
+// column computes dgamma and dbeta.
 //
-// The threads of a block stride through the row together, so the reads are coalesced. The row is read for its mean, for
-// the squares of the differences from it, and for the result; of rows that fit it the cache serves all but the first. A
-// thread of the second kernel goes down its column, and its neighbours down theirs: each step is coalesced, but with a
+// The threads of a block stride through the row together, so the reads are coalesced. The block reads the row three
+// times: for the mean, for the squared differences from it, and for the result. The cache serves all reads but the
+// first if the row fits. In the second kernel each thread goes down its own column. Each step is coalesced, but with a
 // thousand columns only four blocks work, and each waits for every one of its rows. The next version would give a row
-// to a warp that keeps it in registers, and cut the columns' sums by rows over many blocks, to be added in a second
-// pass.
+// to a warp that keeps it in registers. It would split the column sums by rows over many blocks and add them in a
+// second pass.
 #include <algorithm>
 #include <cstdint>
 

@@ -1,11 +1,11 @@
-// LOCAL_RESPONSE_NORM: a thread an element. Its backward: twice a thread an element.
+// LOCAL_RESPONSE_NORM: one thread computes one element. The gradient runs two such kernels.
 //
-// Each thread sums the squares of its neighbours in the other channels, which lie `size` elements apart: of images the
-// reads of neighbouring threads are coalesced, and each element is read by as many threads as a window has channels,
-// from the cache all but the first time. Every thread takes a power, a few dozen instructions. In the backward an
-// element needs the denominators of its neighbours; the first kernel leaves what each sends to its neighbours in
-// memory, for the second to gather. The next version would have a thread go through the channels of a pixel with the
-// window in registers: one read an element, and no memory between the two steps.
+// Each thread sums the squares of its neighbours in the other channels, which lie `size` elements apart. The reads of
+// neighbouring threads are coalesced in images. As many threads read each element as a window has channels, from the
+// cache all but the first time. Every thread computes a power, a few dozen instructions. In the gradient an element
+// needs the denominators of its neighbours. The first kernel stores each element's contribution to its neighbours in
+// memory, and the second gathers them. In the next version a thread would go through the channels of a pixel with the
+// window in registers. That takes one read an element and no memory between the two steps.
 #include <cstdint>
 
 #include "common/normalization.hpp"

@@ -1,13 +1,14 @@
-// NLL_LOSS, MSE_LOSS, SOFTMAX_CROSS_ENTROPY, SOFT_CROSS_ENTROPY and their backwards, one loss a row. What sums over a
-// row takes a block a row, as softmax does; what does not, a thread an element, or a row where it has but one.
+// NLL_LOSS, MSE_LOSS, SOFTMAX_CROSS_ENTROPY, SOFT_CROSS_ENTROPY and their gradients, with one loss a row. Kernels that
+// sum over a row use one thread block a row, as softmax does. The others use one thread an element, or one thread a row
+// if only one element of the row counts.
 //
-// Labels come from memory and may be anything: one that names no class makes the row's loss NaN, so that training
-// stops, and its gradient 0, and is never used as an address.
+// A label comes from memory and may have any value. A label that names no class makes the row's loss NaN, so that
+// training stops, and its gradient 0. It is never used as an address.
 //
-// All of it is bound by memory, and for ten classes by the launches alone: a batch of 128 rows is 1280 elements, fewer
-// than the GPU has lanes. The backwards read and write coalesced; the threads of a row get its label and its dloss from
-// the cache, and each pays an integer division to find out which row is its own. NLL_LOSS picks one element of a row:
-// 32 bytes are fetched for 4, which does not matter at one a row. The next version would not exist: losses belong at
+// All of these ops are bound by memory, and for ten classes by launch overhead: a batch of 128 rows is 1280 elements,
+// fewer than the GPU has lanes. The gradients read and write coalesced. The threads of a row read its label and its
+// dloss from the cache, and each pays an integer division to find its row. NLL_LOSS picks one element of a row: it
+// fetches 32 bytes for 4, which does not matter at one element a row. There should be no next version: losses belong at
 // the end of the kernel that makes the logits, or at least forward and backward in one pass over a row.
 #include "common/loss.hpp"
 #include "cuda_common/add_op.hpp"

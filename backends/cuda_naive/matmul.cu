@@ -1,16 +1,16 @@
-// MATMUL, BATCH_MATMUL and MATMUL_BIAS_ACTIVATION: a thread an element of y, which walks along a row of a and a column
-// of b.
+// MATMUL, BATCH_MATMUL and MATMUL_BIAS_ACTIVATION. One thread computes one element of y: it walks along a row of a and
+// a column of b.
 //
-// Neighbouring threads take neighbouring columns. Where b is not transposed they read neighbours of b, coalesced, and
-// one and the same element of a, which the cache hands to all of them at once. Where b is transposed each thread walks
-// along a row of its own: a warp then touches 32 places K elements apart, and only because the next 7 steps find
-// theirs in the cache does it not cost 8 times the traffic.
+// Neighbouring threads compute neighbouring columns. If b is not transposed, they read neighbours of b, coalesced, and
+// the same element of a, which the cache serves to all of them at once. If b is transposed, each thread walks along its
+// own row, and a warp touches 32 places K elements apart. This would cost 8 times the traffic, but the next 7 steps
+// find their data in the cache.
 //
-// Each product needs two loads and is used once by the thread that loads it, while the whole y needs each element of a
-// N times and each of b M times. The load units therefore set the pace: a few per cent of the GPU's peak in arithmetic
-// at large shapes. At small ones, M x N threads are too few to fill it, however long K is. The next version would let a
-// block load a tile of a and of b into shared memory once and use each element 16 or 32 times from there, give each
-// thread a small tile of y in registers, cut a long K over several blocks, and in the end use the tensor cores.
+// Each product needs two loads, and the thread uses each loaded number once. The whole y needs each element of a N
+// times and each of b M times. The load units therefore limit the speed to a few per cent of the GPU's arithmetic peak
+// at large shapes. At small shapes M x N threads are too few to fill the GPU, however long K is. The next version would
+// let a block load a tile of a and of b into shared memory once and use each element 16 or 32 times. Each thread would
+// hold a small tile of y in registers, and several blocks would share a long K. The last step is tensor cores.
 #include "common/matmul.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/floating.hpp"

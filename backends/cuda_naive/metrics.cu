@@ -1,10 +1,11 @@
-// METRICS_ACCUMULATE: one block, a thread every 256th row, then the trees of block_tree.cuh.
+// METRICS_ACCUMULATE, in one thread block: each thread handles every 256th row, then the trees of block_tree.cuh
+// combine the results.
 //
-// One block keeps the sums in one order, and with them the last digit of the loss in every run; a batch has some
-// thousands of rows at most. A thread reads its row of x alone, so that the threads of a warp read numbers that lie a
-// row apart: not coalesced, though with ten classes the lines that one access fetches serve the next ones from the
-// cache. What the next version would change: a warp a row, and the whole op as the tail of the loss's kernel, which
-// has x in its registers.
+// A single block keeps the sums in one order, so that even the last digit of the loss is the same in every run. A batch
+// has some thousands of rows at most. Each thread reads its own row of x, so the threads of a warp read numbers that
+// lie one row apart. That is not coalesced, but with ten classes the cache serves the next accesses from the same
+// lines. The next version would give each row to a warp, and run the op at the end of the loss kernel, which has x in
+// registers.
 #include "block_tree.cuh"
 #include "common/metrics.hpp"
 #include "cuda_common/add_op.hpp"

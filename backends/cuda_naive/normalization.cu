@@ -1,14 +1,17 @@
-// BATCH_NORM and its backward: a block a channel. BATCH_NORM_INFERENCE: a thread an element.
+// BATCH_NORM and its gradient: one thread block computes one channel. BATCH_NORM_INFERENCE: one thread computes one
+// element.
 //
-// The block of a channel goes through it three times: for the mean, for the squares of the differences from it, and to
-// write y. (The mean square minus the squared mean would take one pass less and lose every digit that the two have in
-// common; where the mean is a thousand deviations, all.) The backward goes through it twice: for the sums of dy and of
-// dy (x - mean), and to write dx. Reads of [N,C,H,W] are coalesced, since a channel is N runs of H x W elements; of
-// [N,C], and of images that lie as [N,H,W,C], neighbours lie C elements apart, so that each thread draws 32 bytes from
-// memory and uses 4. What is worse: as many blocks work as there are channels, 64 in a wide layer where the GPU would
-// want a thousand, and each waits for its loads again and again. The next version would split a channel over several
-// blocks, whose means and sums of squares are put together in a second pass (Chan, Golub and LeVeque, 1983), and write
-// y by all threads of the GPU; and it would load four elements at a time.
+// The block of a channel reads the channel three times: for the mean, for the squared differences from it, and to write
+// y. The mean square minus the squared mean would save a pass, but it loses every digit that the two have in common. It
+// loses all digits if the mean is a thousand deviations. The gradient reads the channel twice: for the sums of dy and
+// of dy (x - mean), and to write dx.
+//
+// Reads of [N,C,H,W] are coalesced, since a channel is N runs of H x W elements. In [N,C] and in channels-last images
+// neighbours lie C elements apart, so that each thread fetches 32 bytes from memory and uses 4. Worse, only as many
+// blocks work as there are channels: 64 in a wide layer, while the GPU needs a thousand. Each block also waits for its
+// loads repeatedly. The next version would split a channel over several blocks and combine their means and sums of
+// squares in a second pass (Chan, Golub and LeVeque, 1983). It would write y with all threads of the GPU and load four
+// elements at a time.
 #include <algorithm>
 #include <cstdint>
 

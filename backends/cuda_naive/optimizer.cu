@@ -1,13 +1,13 @@
-// SGD, ADAM (and AdamW), RMSPROP, ADAGRAD and LION over flat vectors in place: a thread a parameter. LARS: a block a
-// part, since a part's rate needs the norms of all that is in it.
+// SGD, ADAM (and AdamW), RMSPROP, ADAGRAD and LION, in place over flat vectors: one thread updates one parameter. LARS:
+// one thread block updates one part, since the rate of a part needs the norms of all its elements.
 //
-// Neighbouring threads update neighbouring parameters: coalesced. Each number is read and written once, so the time is
-// that of moving the bytes: 12 a parameter for plain SGD, 28 for Adam. What the next version would change: 16 bytes a
-// thread and access, and little else, since all parameters of a model lie in one vector and the whole step is one
-// launch already.
+// Neighbouring threads update neighbouring parameters, so the accesses are coalesced. Each number is read and written
+// once, so the time is that of moving the bytes: 12 a parameter for plain SGD, 28 for Adam. The next version would move
+// 16 bytes a thread and access. Little else can improve, since all parameters of a model lie in one vector and the
+// whole step is one launch already.
 //
-// The learning rate and the step are read from device memory, not passed as arguments: a captured graph would replay
-// the arguments of the step that was captured.
+// The kernels read the learning rate and the step from device memory, not from their arguments: a captured graph would
+// replay the arguments of the step that was captured.
 #include "block_tree.cuh"
 #include "common/optimizer.hpp"
 #include "cuda_common/add_op.hpp"

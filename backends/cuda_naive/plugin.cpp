@@ -1,4 +1,5 @@
-// The plugin "cuda_naive": every op as the plainest correct CUDA kernel, to be read and to be checked against.
+// The plugin "cuda_naive": every op as the simplest correct CUDA kernel. It serves to learn from and as a reference to
+// check other backends against.
 #include <gpunn/plugin.hpp>
 
 #include <cstring>

@@ -1,9 +1,9 @@
-// BCE_LOGITS_LOSS, HUBER_LOSS and their backwards: forward a block a row, for the sum over it, backward a thread an
-// element.
+// BCE_LOGITS_LOSS, HUBER_LOSS and their gradients. In the forward pass one thread block sums one row. In the backward
+// pass one thread computes one element.
 //
-// Threads of a block stride through the row together, so the reads are coalesced, and the backwards read and write
-// coalesced. Of ten classes a block's 32 threads have 22 that idle; the next version would give several rows to a
-// block, and the division that finds an element's row would go.
+// The threads of a block stride through the row together, so the reads are coalesced. The gradients read and write
+// coalesced too. With ten classes 22 of a block's 32 threads are idle. The next version would give several rows to a
+// block, and need no division to find an element's row.
 #include "block_tree.cuh"
 #include "common/loss.hpp"
 #include "cuda_common/add_op.hpp"

@@ -1,25 +1,28 @@
-// MAX_POOL2D and AVG_POOL2D: a thread an element of y. Their backwards: a thread an element of dx.
+// MAX_POOL2D and AVG_POOL2D: one thread computes one element of y. Their gradients: one thread computes one element of
+// dx.
 //
-// Forward, neighbouring threads take neighbouring windows: at stride 2 a warp's loads cover 256 bytes and use half of
-// them, and the window's next column the other half, from the cache. The time is near that of moving x and y once.
+// In the forward pass neighbouring threads compute neighbouring windows. At stride 2 a warp's loads cover 256 bytes and
+// use half of them. The next column of the window uses the other half, from the cache. The time is near that of moving
+// x and y once.
 //
-// Backward could let each window add its gradient to the place of its maximum, but windows overlap, and atomicAdd would
-// add in another order in each run. So each pixel asks the windows that hold it whether it is their maximum; no two
-// threads write the same place, and no zeros need be written first. Most pixels are not equal to the maximum and learn
-// so from one comparison; the others look at the window's pixels before them, since of equal ones the first wins.
+// In the backward pass each window could add its gradient to the pixel of its maximum. But windows overlap, and
+// atomicAdd would add in a different order in each run. So each pixel checks whether it is the maximum of the windows
+// that contain it. No two threads write the same place, and dx need not be cleared first. Most pixels differ from the
+// maximum, which one comparison shows. The others check the window's earlier pixels, since the first of equal pixels
+// wins.
 //
-// Channels-last images differ in where an element lies alone: threads are numbered in the order of the memory that they
-// write, so that neighbours are neighbours in either layout.
+// For channels-last images only the address of an element differs. Threads are numbered in the order of the memory that
+// they write, so that neighbouring threads write neighbours in either layout.
 //
-// The mean's backward asks the same windows for their share, without a comparison.
+// The gradient of the mean visits the same windows and adds their shares, without a comparison.
 //
-// Where the window is the whole image, as at the end of a residual network, a thread adds up H * W numbers by itself:
-// neighbouring threads read H * W floats apart, nothing is coalesced, and each line is fetched once and then used from
-// the cache for 32 additions. With some ten thousand channels in a batch the device is full all the same. Backward
-// reads one number for each image and writes as fast as the memory takes it.
+// If the window is the whole image, as at the end of a residual network, each thread adds up H * W numbers.
+// Neighbouring threads read H * W floats apart, so nothing is coalesced. Each line is fetched once and then serves 32
+// additions from the cache. Some ten thousand channels in a batch still fill the device. The backward pass reads one
+// number for each image and writes at the speed of memory.
 //
-// What the next version would change: forward notes in a byte where the maximum was, and backward reads neither x nor
-// y; and a warp takes a whole image's mean, reading 32 neighbours at a time.
+// In the next version the forward pass would store the position of each maximum in a byte, so that the backward pass
+// reads neither x nor y. A warp would compute the mean of a whole image, reading 32 neighbours at a time.
 #include "common/pooling.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/floating.hpp"

@@ -1,14 +1,14 @@
 // QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER and QUANTIZED_CONV2D, straight from the definition.
 //
-// The first three take a thread an element: bound by memory, and coalesced. QUANTIZE_FILTER takes a block a filter,
-// which finds the largest weight with a tree and then reads the filter again.
+// In the first three one thread computes one element; they are coalesced and bound by memory. In QUANTIZE_FILTER one
+// thread block handles one filter: it finds the largest weight by a tree reduction and then reads the filter again.
 //
-// QUANTIZED_CONV2D takes a thread an element of y, as convolution.cu does, and adds integers: the sum is exact in
-// whatever order. Only what is made of it then is rounded, and there in double, so that nothing but the definition
-// decides at a tie. Tensors may lie packed or channels-last. In the first, neighbouring threads read neighbouring
-// pixels; in the second a thread reads the channels of a pixel one after another, and its neighbours' reads lie all
-// channels apart. The next version would multiply four numbers in an instruction (__dp4a), or a whole tile on tensor
-// cores (mma.sync of u8 and s8), after both operands are in shared memory.
+// In QUANTIZED_CONV2D one thread computes one element of y, as in convolution.cu, and adds integers: the sum is exact
+// in any order. Only the final result is rounded, in double, so that the definition alone decides ties. Tensors may be
+// packed or channels-last. In packed tensors neighbouring threads read neighbouring pixels. In channels-last tensors a
+// thread reads the channels of a pixel one after another, and its neighbours read a whole pixel further on. The next
+// version would multiply four numbers in one instruction (__dp4a), or a whole tile on tensor cores (mma.sync of u8 and
+// s8), with both operands in shared memory.
 #include <cstdint>
 
 #include "block_tree.cuh"

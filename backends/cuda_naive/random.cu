@@ -1,16 +1,16 @@
 // UNIFORM, NORMAL, PERMUTATION and DROPOUT, by the counter layout of <gpunn/random.h>.
 //
-// Philox is made for GPUs: the words of a block follow from the block's number, so that a thread draws its own without
-// any state in memory and without knowing of the others. A thread draws one block of four words and makes four
-// outputs of them. The generator is cuRAND's.
+// Philox suits GPUs: the words of a block follow from the block's number. A thread therefore draws its words without
+// any state in memory and independently of the other threads. A thread draws one block of four words and makes four
+// outputs of them. The generator is the same as cuRAND's.
 //
-// A warp writes 512 neighbouring bytes, but in four accesses of every fourth number: each access touches all 512 bytes
-// to use 128. The caches put them together before they reach memory; the next version would write a float4 instead.
+// A warp writes 512 neighbouring bytes in four accesses of every fourth number: each access touches all 512 bytes to
+// write 128. The caches merge these accesses before they reach memory. The next version would write a float4 instead.
 //
-// The numbers are those of every other backend, to the bit, where no rounding is left to the compiler: UNIFORM says
-// __fmul_rn and __fadd_rn, which, unlike * and +, are never fused to one multiply-add with one rounding. NORMAL's
-// logarithm, sine and cosine differ between libraries in the last bits; computed in f64 and rounded once to f32, such a
-// difference shows in about one of 10^8 numbers.
+// The numbers equal those of every other backend to the bit if the compiler has no choice of rounding. UNIFORM uses
+// __fmul_rn and __fadd_rn, which the compiler never fuses to one multiply-add with one rounding, unlike * and +.
+// NORMAL's logarithm, sine and cosine differ between libraries in the last bits. They are computed in f64 and rounded
+// once to f32, so such a difference shows in about one of 10^8 numbers.
 #include <gpunn/random.h>
 
 #include <numbers>

@@ -1,14 +1,14 @@
-// REDUCE over any axes, MEAN_ROWS and its backward, NORM.
+// REDUCE over any axes, MEAN_ROWS and its gradient, and NORM.
 //
-// REDUCE comes in two forms. With few terms to an output a thread does all of one; more would stand idle. With many, a
-// block does one output: thread t adds the terms t, t + 256, t + 512, ... and the tree of block_tree.cuh the 256 sums
-// (or largest numbers), so that a long sum is in 256 parts, which also rounds less than one after the other.
+// REDUCE has two forms. If an output has few terms, one thread computes it, since more threads would be idle. If it has
+// many, one thread block computes it: thread t adds the terms t, t + 256, t + 512, ... and block_tree.cuh combines the
+// 256 sums (or maxima). A long sum is thus split in 256 parts, which also rounds less than adding in sequence.
 //
-// Where x's innermost dimension is reduced, the block's threads read neighbouring numbers: coalesced. Where it is kept,
-// neighbouring terms lie a row apart and each thread's read fetches 32 bytes to use 4. What the next version would
-// change: there a block takes 32 neighbouring outputs and walks down their rows together; several blocks share an
-// output where outputs are fewer than the GPU has multiprocessors (a second kernel adds their parts, still in order);
-// and the divisions that turn a term's number into its place, which cost more than the addition, go.
+// If x's innermost dimension is reduced, the block's threads read neighbouring numbers: coalesced. If it is kept,
+// neighbouring terms lie one row apart, and each thread fetches 32 bytes to use 4. In the next version a block would
+// then compute 32 neighbouring outputs and walk down their rows together. If there are fewer outputs than
+// multiprocessors, several blocks would share an output, and a second kernel would add their parts in order. The
+// divisions that turn a term's number into its position cost more than the addition and would go.
 #include <algorithm>
 #include <cstdint>
 

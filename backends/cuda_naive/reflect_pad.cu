@@ -1,5 +1,6 @@
-// REFLECT_PAD2D: a thread an element of y. Its backward: a thread an element of dx, which adds up the elements of dy
-// that are copies of it: one in the middle of an image, up to nine near its corners.
+// REFLECT_PAD2D: one thread computes one element of y. In its gradient one thread computes one element of dx: it adds
+// up the elements of dy that are copies of it. A pixel in the middle of an image has one copy, a pixel near a corner up
+// to nine.
 //
 // Both take the time of reading and writing the images, packed or channels-last.
 #include "common/reflect_pad.hpp"

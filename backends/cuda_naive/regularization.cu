@@ -1,9 +1,9 @@
-// CLIP_NORM and L1_GRADIENT over flat vectors: a thread an element.
+// CLIP_NORM and L1_GRADIENT over flat vectors. One thread computes one element.
 //
-// Neighbouring threads take neighbouring elements: coalesced, and the time is that of moving the bytes. Each thread of
-// CLIP_NORM works out the factor for itself, from a norm that lies in the cache after the first read: a division is
-// cheaper than a kernel of its own for it, and the host never waits to see the norm. The next version would leave both
-// to the optimizer's kernel, which reads the gradient anyway.
+// Neighbouring threads compute neighbouring elements, so the accesses are coalesced and the time is that of moving the
+// bytes. Each thread of CLIP_NORM computes the factor itself, from a norm that is in the cache after the first read. A
+// division is cheaper than a separate kernel, and the host never waits to see the norm. The next version would move
+// both ops into the optimizer's kernel, which reads the gradient anyway.
 #include "common/optimizer.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"

@@ -1,12 +1,12 @@
-// PAD, SLICE, CONCAT and TRANSPOSE: a thread an element of what is written.
+// PAD, SLICE, CONCAT and TRANSPOSE. One thread writes one element.
 //
 // Elements are numbered in the order of y's memory, so that neighbouring threads write neighbours and stores are
-// coalesced. Loads are too in SLICE and CONCAT, but where a row ends; in a TRANSPOSE that moves the last dimension each
-// thread's 4 bytes come from a sector of 32 of its own. CONCAT launches a kernel for each of its inputs, PAD asks each
-// element of y whether x has it.
+// coalesced. The loads of SLICE and CONCAT are coalesced too, except at the ends of rows. In a TRANSPOSE that moves the
+// last dimension, each thread's 4 bytes come from a separate 32-byte sector. CONCAT launches one kernel for each input.
+// PAD checks for each element of y whether x contains it.
 //
-// What the next version would change: a transpose brings tiles of 32 x 32 through shared memory, as copy.cu says; and
-// where rows are contiguous on both sides a thread takes 16 bytes and saves three of four divisions.
+// The next version would transpose tiles of 32 x 32 through shared memory, as copy.cu describes. If rows are contiguous
+// on both sides, a thread would move 16 bytes, which saves three of four divisions.
 #include "common/shape.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/floating.hpp"

@@ -1,11 +1,11 @@
-// SOFTMAX, LOG_SOFTMAX and their backwards: a block a row.
+// SOFTMAX, LOG_SOFTMAX and their gradients. One thread block computes one row.
 //
-// The threads of a block stride through the row together, so the reads are coalesced. A row is read three times: for
-// its maximum, for the sum, and for the result; of rows that fit it the cache serves all but the first. Long rows come
-// near a third of the memory's speed; rows of ten classes keep 10 of a block's 32 threads busy, and the time is that of
-// the launch and of the tree's steps. The next version would give a row to a warp or, where it is that short, to a
-// thread, keep the row in registers between the passes, and find maximum and sum in one pass that rescales the sum
-// whenever the maximum grows (Milakov and Gimelshein, 2018).
+// The threads of a block stride through the row together, so the reads are coalesced. A block reads its row three
+// times: for the maximum, for the sum, and for the result. The cache serves all reads but the first if the row fits.
+// Long rows reach nearly a third of the memory's speed. Rows of ten classes keep 10 of a block's 32 threads busy, and
+// the time is that of the launch and the tree reduction. The next version would give a row to a warp, or a very short
+// row to a thread, and keep it in registers between the passes. It would find maximum and sum in one pass that rescales
+// the sum whenever the maximum grows (Milakov and Gimelshein, 2018).
 #include "common/softmax.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"

@@ -1,4 +1,4 @@
-// What softmax, its logarithm and the cross-entropy share: the largest element of a row and the sum of the
+// The reduction shared by softmax, its logarithm and the cross-entropy: the largest element of a row and the sum of the
 // exponentials.
 #pragma once
 
@@ -14,7 +14,8 @@ struct SoftmaxRow {
   float sum;  // of exp(x - largest), so at least 1 and never an overflow
 };
 
-// By all threads of a block. Of a row with a NaN or +infinity, or of nothing but -infinity, the sum is NaN.
+// All threads of the block must call it. The sum is NaN if the row contains a NaN or +infinity, or consists of
+// -infinity only.
 inline __device__ SoftmaxRow softmax_row(const float* x, int64_t columns) {
   float largest = -INFINITY;
   for (int64_t c = threadIdx.x; c < columns; c += blockDim.x) largest = fmaxf(largest, x[c]);

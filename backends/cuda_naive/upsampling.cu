@@ -1,12 +1,13 @@
-// UPSAMPLE2D: a thread an element of y. Its backward: a thread an element of dx.
+// UPSAMPLE2D: one thread computes one element of y. In its gradient one thread computes one element of dx.
 //
-// Forward, neighbouring threads read the same elements or neighbours and write neighbours: it takes the time of writing
-// y. Backward could let each element of dy add to the four that it came from, but several meet in one, and atomicAdd
-// would add in another order in each run. So each element of dx collects: nearest, the factor^2 elements that were
-// copied from it; bilinear, those of up to 3 factors in each direction, of which some turn out to have nothing of it.
+// In the forward pass neighbouring threads read the same or neighbouring elements and write neighbours. The time is
+// that of writing y. In the backward pass each element of dy could add to the four elements that it came from. But
+// several of them add to the same element, and atomicAdd would add in a different order in each run. So each element of
+// dx gathers its terms. With nearest these are the factor^2 elements that were copied from it. With bilinear the thread
+// visits up to 3 factors of elements in each direction, some of which contribute nothing.
 //
-// What the next version would change: backward goes over the columns first and the rows then, 3 factor steps each
-// instead of 9 factor^2 in all.
+// The next version would split the backward pass into columns and then rows: 3 factor steps each instead of 9 factor^2
+// in all.
 #include "common/upsampling.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"

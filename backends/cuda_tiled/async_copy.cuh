@@ -1,12 +1,13 @@
-// Copies from global to shared memory that pass no register and that a thread waits for later (cp.async, of sm_80 on).
-// On older GPUs they are ordinary copies.
+// Asynchronous copies from global to shared memory that bypass the registers and that a thread waits for later
+// (cp.async, from sm_80 on). On older GPUs they are ordinary copies.
 #pragma once
 
 #include <cstdint>
 
 namespace gpunn::cuda_tiled {
 
-// `Bytes` (4, 8 or 16) from `source`, which must be aligned to them; zeros, and no access, where not `valid`.
+// Copies `Bytes` (4, 8 or 16) from `source`, which must be aligned to them. If not `valid`, writes zeros and reads
+// nothing.
 template <int Bytes>
 __device__ __forceinline__ void copy_async(float* shared, const float* source, bool valid) {
 #if __CUDA_ARCH__ >= 800
@@ -23,7 +24,7 @@ __device__ __forceinline__ void copy_async(float* shared, const float* source, b
 #endif
 }
 
-// The same where everything is valid.
+// The same, always valid.
 template <int Bytes>
 __device__ __forceinline__ void copy_async(float* shared, const float* source) {
 #if __CUDA_ARCH__ >= 800
@@ -45,7 +46,7 @@ __device__ __forceinline__ void commit_copies() {
 #endif
 }
 
-// Waits until at most `Pending` of this thread's groups are on their way; the newest are those that may be.
+// Waits until at most `Pending` of this thread's groups, the newest ones, are unfinished.
 template <int Pending>
 __device__ __forceinline__ void wait_copies() {
 #if __CUDA_ARCH__ >= 800

@@ -1,6 +1,6 @@
-// A channel's sum by blocks that have a share of it each: the block that comes last adds the shares, in their order, so
-// that equal inputs give equal bits and there is no second launch. Each channel has a counter: one for all of them
-// would leave all sums to one block.
+// The sum of a channel by several thread blocks, each of which has a share of the channel. The block that finishes last
+// adds the shares in their order, so that equal inputs give equal bits without a second launch. Each channel has its
+// own counter: with a single counter one block would add all channels.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct ChannelSums {
   uint32_t shares;
 };
 
-// By a whole warp of each block, whose first lane has the sum of the share.
+// One whole warp of each block must call it; its first lane holds the sum of the share.
 __device__ __forceinline__ void add_share(float mine, uint32_t channel, uint32_t share, const ChannelSums& to) {
   constexpr unsigned kAllLanes = 0xffffffffU;
   const unsigned lane = threadIdx.x % 32;

@@ -1,4 +1,4 @@
-// Counters on the device, by which the last of some blocks learns that it is.
+// Counters in device memory, by which a thread block learns that it is the last of a group to finish.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace gpunn::cuda_tiled {
 
-// Zero at first, and whenever no kernel runs that uses them.
+// The counters are zero at first, and whenever no kernel that uses them runs.
 class Counters {
  public:
   explicit Counters(std::size_t count) {

@@ -1,4 +1,4 @@
-// The GPU with the kernels of this backend and what has been learnt of them.
+// The device class of this backend: a GPU with the backend's kernels and its tuning results.
 #pragma once
 
 #include <gpunn/subgraph.hpp>

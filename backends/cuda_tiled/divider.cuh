@@ -1,4 +1,4 @@
-// Divisions by numbers that are known before a kernel is launched.
+// Integer division by numbers that are known before a kernel is launched.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace gpunn::cuda_tiled {
 
-// The upper half of a product.
+// The upper half of the product.
 __host__ __device__ __forceinline__ uint32_t high_word(uint32_t a, uint32_t b) {
 #ifdef __CUDA_ARCH__
   return __umulhi(a, b);
@@ -17,7 +17,8 @@ __host__ __device__ __forceinline__ uint32_t high_word(uint32_t a, uint32_t b) {
 #endif
 }
 
-// n / by of numbers below 2^31 by a product, since the GPU has no division (Granlund and Montgomery, 1994).
+// n / by for numbers below 2^31, by a multiplication, since the GPU has no division instruction (Granlund and
+// Montgomery, 1994).
 struct Divider {
   uint32_t by = 1;
   uint32_t factor = 0;

@@ -1,4 +1,5 @@
-// How a product or a convolution ends: the thread that stores a finished sum adds its bias and applies ReLU.
+// The epilogue of matrix products and convolutions: the thread that stores a finished sum adds its bias and applies
+// ReLU.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,14 +11,14 @@ struct Epilogue {
   bool relu = false;
 };
 
-// Not fmaxf, which drops a NaN.
+// ReLU. fmaxf would drop a NaN.
 __device__ __forceinline__ float rectified(float sum, bool relu) { return relu && sum < 0.0F ? 0.0F : sum; }
 
 __device__ __forceinline__ float finish(const Epilogue& epilogue, float sum, float bias) {
   return rectified(sum + bias, epilogue.relu);
 }
 
-// The same with the bias at this index, where there is a bias.
+// The same after adding the bias at this index, if there is a bias.
 template <class Index>
 __device__ __forceinline__ float finish_at(const Epilogue& epilogue, float sum, Index index) {
   if (epilogue.bias != nullptr) sum += epilogue.bias[index];

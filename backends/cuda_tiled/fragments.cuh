@@ -1,9 +1,10 @@
-// The warp's instructions of tensor cores: mma.sync and ldmatrix (sm_80 and later).
+// The warp-level instructions of tensor cores: mma.sync and ldmatrix (from sm_80 on).
 //
-// Of a lane, g = lane / 4 and t = lane % 4. d[0], d[1] are row g, columns 2t and 2t + 1 of the 16 x 8 result; d[2],
-// d[3] are row g + 8. In half precision a[0] holds row g, k of 2t and 2t + 1; a[1] row g + 8; a[2], a[3] the same at k
-// + 8; b[0] holds column g, k of 2t and 2t + 1; b[1] the same at k + 8. In TF32 a[0] is row g, k of t; a[1] row g + 8;
-// a[2], a[3] the same at k + 4; b[0] is column g, k of t; b[1] the same at k + 4.
+// For each lane let g = lane / 4 and t = lane % 4. In the 16 x 8 result d[0] and d[1] are row g, columns 2t and 2t + 1;
+// d[2] and d[3] are the same in row g + 8. In half precision a[0] holds row g, k = 2t and 2t + 1; a[1] holds row g + 8;
+// a[2] and a[3] hold the same at k + 8. b[0] holds column g, k = 2t and 2t + 1; b[1] holds the same at k + 8. In TF32
+// a[0] is row g, k = t; a[1] is row g + 8; a[2] and a[3] are the same at k + 4. b[0] is column g, k = t; b[1] is the
+// same at k + 4.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ __device__ __forceinline__ uint32_t rounded_to_tf32(float x) {
   return rounded;
 }
 
-// Two numbers as the halves of a register, `low` in the lower one.
+// Two numbers packed in a register, `low` in the lower half.
 template <class Input>
 __device__ __forceinline__ uint32_t packed(float low, float high);
 
@@ -73,8 +74,8 @@ __device__ __forceinline__ void multiply_fragments(float& d0, float& d1, float& 
 #endif
 }
 
-// Four matrices of 8 x 8 numbers of 16 bits in shared memory. Lane i says where a row begins: row i % 8 of matrix i
-// / 8. Register m gets, of matrix m, row g and columns 2t and 2t + 1; transposed: column g, rows 2t and 2t + 1.
+// Loads four 8 x 8 matrices of 16-bit numbers from shared memory. Lane i gives the address of row i % 8 of matrix i /
+// 8. Register m receives row g, columns 2t and 2t + 1 of matrix m; if transposed, column g, rows 2t and 2t + 1.
 template <bool transposed>
 __device__ __forceinline__ void load_matrices(uint32_t (&to)[4], const void* row) {
 #if __CUDA_ARCH__ >= 800

@@ -1,16 +1,17 @@
-// Blocks, or warps, each of which leaves a partial result in memory; the one that comes last adds them, in their order:
-// equal inputs give equal bits, without a second launch. Each counts its turn on a counter (counters.hpp).
+// Reductions over thread blocks, or warps, each of which stores a partial result in memory. The last to finish adds
+// them in their order: equal inputs give equal bits, without a second launch. A counter (counters.hpp) counts the
+// arrivals.
 #pragma once
 
 #include <cuda_runtime.h>
 
 namespace gpunn::cuda_tiled {
 
-// This block's turn among `blocks`; all of its threads must take part. The counter is 0 again afterwards. Between the
-// two calls a block can do what the others need not wait for.
+// The arrival of this block, one of `blocks`; all of its threads must take part. The counter is 0 again afterwards.
+// Between the two calls a block can do work that the others need not wait for.
 class BlockTurn {
  public:
-  // What the block wrote before is visible to the last one.
+  // The last block sees all that this block wrote before.
   __device__ __forceinline__ BlockTurn(unsigned* counter, unsigned blocks) : last_turn_(blocks - 1) {
     __threadfence();
     __syncthreads();
@@ -29,8 +30,8 @@ class BlockTurn {
   unsigned turn_ = 0;
 };
 
-// Whether a warp is the last of `warps` to come here, of whose lanes the first has written a part; all must take part.
-// What the first lanes of the others wrote before is visible to it. The counter is 0 again afterwards.
+// Whether this warp is the last of `warps` to arrive. Its first lane has written a partial result, and all lanes must
+// call it. The last warp sees what the first lanes of the others wrote before. The counter is 0 again afterwards.
 __device__ __forceinline__ bool is_last_warp(unsigned* counter, unsigned warps) {
   bool last = false;
   if (threadIdx.x % 32 == 0) {

@@ -1,4 +1,4 @@
-// Launching kernels whose blocks are clusters, or which may begin early. For .cu files.
+// Launches kernels whose blocks form clusters, or that may start before the previous kernel ends. For .cu files.
 #pragma once
 
 #include <utility>
@@ -15,11 +15,11 @@ struct LaunchAttributes {
   bool early = false;  // may begin before the kernel before it has ended, for which it waits (dependent_launch.cuh)
 };
 
-// Whether kernels begin early at all: not with GPUNN_EARLY_LAUNCH=0 in the environment, for tools that look at one
+// Whether kernels may start early. GPUNN_EARLY_LAUNCH=0 in the environment disables it, for tools that look at one
 // kernel at a time.
 bool early_launches();
 
-// A launch as the runtime takes it; it refers to its own attributes, and may not move.
+// A launch configuration of the CUDA runtime. It points to its own attributes, so it must not move.
 class LaunchConfig {
  public:
   LaunchConfig(const cuda::Launch& shape, const LaunchAttributes& attributes, cudaStream_t stream) {

@@ -1,4 +1,5 @@
-// Mean and squares of some numbers, and of two such sets together (Chan, Golub and LeVeque, 1983).
+// The mean and the sum of squared differences of a set of numbers, and their merge over two sets (Chan, Golub and
+// LeVeque, 1983).
 #pragma once
 
 #include <cuda_runtime.h>

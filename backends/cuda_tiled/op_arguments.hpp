@@ -8,7 +8,7 @@
 
 namespace gpunn::cuda_tiled {
 
-// The arguments of an op, put together anew.
+// Builds new arguments for an op that runs as part of another.
 template <std::size_t kInputs, std::size_t kOutputs>
 class OpArguments {
  public:

@@ -1,4 +1,4 @@
-// Numbers of float, __nv_bfloat16 or __half, moved several at a time and computed with as float.
+// Packs of float, __nv_bfloat16 or __half numbers: one access moves several of them, and the kernels compute in float.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -6,7 +6,7 @@
 
 namespace gpunn::cuda_tiled {
 
-// What one access moves.
+// The numbers that one access moves.
 template <class T, int width>
 struct alignas(sizeof(T) * width) Pack {
   T values[width];

@@ -1,5 +1,5 @@
-// The plugin "cuda_tiled": optimised kernels over cuda_naive, which has the rest. Each family is a ladder of numbered
-// kernels, from the one that follows cuda_naive's to the fastest.
+// The plugin "cuda_tiled": optimised kernels. Ops without one fall back to its base, cuda_naive. Each family is a
+// ladder of numbered kernels, from the first step beyond cuda_naive's kernel to the fastest.
 #include <gpunn/plugin.hpp>
 #include <gpunn/subgraph.hpp>
 

@@ -1,5 +1,5 @@
-// Barriers in shared memory that count arrivals and the bytes that copies bring (sm_90; nothing on older GPUs), each a
-// PTX instruction or two. What they mean stands in the PTX ISA, "Asynchronous Barrier" and "cp.async.bulk".
+// Barriers in shared memory that count arrivals and the bytes of copies (sm_90; empty on older GPUs). Each function is
+// one or two PTX instructions, described in the PTX ISA, "Asynchronous Barrier" and "cp.async.bulk".
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace gpunn::cuda_tiled {
 
-// How shared memory is named in PTX.
+// The address of shared memory as PTX uses it.
 __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }

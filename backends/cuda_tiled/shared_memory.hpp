@@ -1,12 +1,12 @@
-// Shared memory above the 48 KiB that every kernel may have.
+// Raises a kernel's limit of shared memory above the default 48 KiB.
 #pragma once
 
 #include <cstddef>
 
 namespace gpunn::cuda_tiled {
 
-// Lets `kernel` have `bytes` of shared memory on the current GPU; never takes away what it was given before, which
-// another launch may rely on.
+// Lets `kernel` use `bytes` of shared memory on the current GPU. It never lowers an earlier limit, which another launch
+// may rely on.
 void allow_shared_memory(const void* kernel, std::size_t bytes);
 
 template <class... Parameters>

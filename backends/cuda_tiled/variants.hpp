@@ -1,13 +1,13 @@
-// How a family registers several kernels for one op. The kernel variants are numbered from the first step behind
-// cuda_naive's kernel to the fastest. A family writes
+// Registers several kernel variants for one op. Variants are numbered from the first step beyond cuda_naive's kernel to
+// the fastest. A family of ops writes
 //
 //   struct Gemm { ... };                             // the op at its shape, validated; a value
 //   Gemm gemm_of(const OpDesc& desc);                // throws Refusal
-//   std::string key_of(const Gemm& problem);         // "gemm m 1 n 2 k 3 nn fp32": what the tuning cache calls it
+//   std::string key_of(const Gemm& problem);         // its key in the tuning cache: "gemm m 1 n 2 k 3 nn fp32"
 //   add_variants(device, GPUNN_OP_MATMUL, gemm_of, key_of, {{.name = "gemm:1", ...}, ...});
 //
-// Each variant can be asked for by its name. Without a name the autotuner takes the variant that is the fastest on this
-// GPU at this shape, among the candidates that serve it. Where no variant serves the shape, the base runs the op.
+// Each variant can be requested by its name. Without a name the autotuner takes the candidate that is the fastest on
+// this GPU at this shape. If no variant serves the shape, the base runs the op.
 #pragma once
 
 #include <gpunn/plugin.hpp>
@@ -36,7 +36,7 @@ struct Variant {
   uint64_t (*workspace_bytes)(const Problem&) = nullptr;  // none
   void (*run)(const Problem&, cudaStream_t, const OpArgs&) = nullptr;
   bool candidate = true;  // false: run only by its name
-  // False: taken only where it agrees with the first candidate that is trusted (autotune.hpp), as one that rounds more.
+  // False: taken only if it agrees with the first trusted candidate (autotune.hpp), for example because it rounds more.
   bool trusted = true;
 
   uint64_t workspace_of(const Problem& problem) const {
@@ -44,7 +44,7 @@ struct Variant {
   }
 };
 
-// A variant at a problem, for the autotuner.
+// A variant for a given problem, as the autotuner sees it.
 template <class Problem>
 class VariantAlgorithm final : public Algorithm {
  public:
@@ -62,7 +62,7 @@ template <class Problem>
 struct VariantList {
   std::vector<Variant<Problem>> variants;
 
-  // Those that serve the problem, in their order.
+  // The variants that serve the problem, in their order.
   std::vector<Variant<Problem>> candidates(const Problem& problem) const {
     std::vector<Variant<Problem>> found;
     for (const Variant<Problem>& variant : variants) {
@@ -109,7 +109,7 @@ inline std::unique_ptr<plugin::Kernel> kernel_of(AlgorithmPtr chosen) {
   });
 }
 
-// The variant that runs the op of `desc`: the one that the autotuner chooses, who calls the problem by `key`.
+// The variant that runs the op of `desc`. The autotuner chooses; `key` identifies the problem in its cache.
 template <class Problem>
 AlgorithmPtr choose_variant(TiledDevice& device, const OpDesc& desc, const VariantList<Problem>& list,
                             const Problem& problem, const std::string& key) {
@@ -123,15 +123,15 @@ AlgorithmPtr choose_variant(TiledDevice& device, const OpDesc& desc, const Varia
   return choose_algorithm(device, desc, task);
 }
 
-// The answer of a problem's variants; of those whose problem has a score, that score.
+// The answer of a problem's variants. If the problem has a score, the answer has that score.
 template <class Problem>
 plugin::Support support_with(const Problem& problem, uint64_t workspace_bytes) {
   if constexpr (requires { problem.score(); }) return plugin::Support::yes(workspace_bytes, problem.score());
   return plugin::Support::yes(workspace_bytes);
 }
 
-// Registers the variants of `op`. Of a problem the autotuner needs `terms`, how many products a sum of it has, as a
-// member.
+// Registers the variants of `op`. The autotuner needs a member `terms` of the problem: the number of products in one
+// sum.
 template <class Problem>
 void add_variants(TiledDevice& device, int32_t op, Problem (*problem_of)(const OpDesc&),
                   std::string (*key_of)(const Problem&), std::vector<Variant<Problem>> variants,

@@ -1,5 +1,5 @@
-// cuBLASLt, loaded when a device is opened and not with the plugin: the library is half a gigabyte, and even a warm
-// dlopen of it takes 50 ms, which whoever only lists the plugins should not pay.
+// Loads cuBLASLt when a device is opened, not with the plugin. The library has half a gigabyte, and even a warm dlopen
+// takes 50 ms, which listing the plugins should not cost.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace gpunn::cudnn {
 
-// The functions that are used, under the names of cublasLt.h.
+// The functions used, under their names in cublasLt.h.
 struct CublasLt {
   decltype(&cublasLtCreate) create;
   decltype(&cublasLtDestroy) destroy;
@@ -28,8 +28,8 @@ struct CublasLt {
   decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference;
 };
 
-// Loads the library at the first call; it stays for the process. Throws Failure(GPUNN_NO_DEVICE) with the loader's
-// words where it can't be loaded.
+// Loads the library at the first call and keeps it until the process ends. Throws Failure(GPUNN_NO_DEVICE) with the
+// loader's message on failure.
 const CublasLt& cublaslt();
 
 [[noreturn]] void throw_cublaslt(cublasStatus_t code, const char* what);

@@ -1,4 +1,5 @@
-// A descriptor of cuDNN's graph API: a bag of attributes that is filled, finalized and then used by others.
+// A descriptor of cuDNN's graph API: a set of attributes that is filled and finalized, and that other descriptors then
+// use.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ class Descriptor {
   cudnnBackendDescriptor_t get() const { return handle_; }
 
   void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count, const void* values);
-  // One value of an enumeration, a float or a bool: its attribute type is named.
+  // Sets one value of an enumeration, a float or a bool, with its attribute type.
   template <class T>
   void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& value) {
     set(name, type, 1, &value);
@@ -41,10 +42,11 @@ class Descriptor {
 
   void finalize();
 
-  // How many values the attribute has room for `capacity` of were given.
+  // Reads at most `capacity` values of the attribute and returns how many there were.
   int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t capacity, void* values) const;
   int64_t get_integer(cudnnBackendAttributeName_t name) const;
-  // Descriptors are read into ones that exist already: `capacity` are made, those that were not filled dropped.
+  // Reads at most `capacity` descriptors. cuDNN fills existing ones, so this makes `capacity` of them and drops those
+  // that stay empty.
   std::vector<Descriptor> get_descriptors(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type,
                                           int64_t capacity) const;
 

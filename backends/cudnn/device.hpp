@@ -1,4 +1,4 @@
-// The GPU with the libraries' handles, made when first needed.
+// The GPU with the handles of cuDNN and cuBLASLt, which are made at first use.
 #pragma once
 
 #include <string>
@@ -22,7 +22,7 @@ class CudnnDevice final : public cuda::TunedDevice {
     return cuda::create_communicator(*this, options);
   }
 
-  // Never at op_query: it must be free of side effects, and loading cuDNN's parts takes a good part of a second.
+  // Do not call it at op_query, which must be free of side effects: loading cuDNN takes a good part of a second.
   cudnnHandle_t cudnn_handle();
   cublasLtHandle_t cublaslt_handle();
 

@@ -1,4 +1,4 @@
-// The engines that cuDNN offers for an operation graph, and the plans made of them.
+// Lists the engines that cuDNN offers for an operation graph, and makes execution plans from them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace gpunn::cudnn {
 
-// Which engines may be taken.
+// Rules for the engines that may be used.
 struct EngineRules {
   bool tensor_cores = false;  // products of f32 numbers rounded to TF32
   uint64_t workspace_bytes = 0;
@@ -23,11 +23,11 @@ struct ExecutionPlan {
   uint64_t workspace_bytes = 0;
 };
 
-// The first `most` plans that keep the rules, in the order of cuDNN's heuristics. May be none.
+// The first `most` plans that obey the rules, in the order of cuDNN's heuristics. The list may be empty.
 std::vector<ExecutionPlan> execution_plans(const Target& target, const OperationGraph& graph, const EngineRules& rules,
                                            std::size_t most);
 
-// The plan of that name. Throws Refusal or Failure where cuDNN has no such engine or it breaks the rules.
+// The plan of that name. Throws Refusal or Failure if cuDNN has no such engine or the engine breaks the rules.
 ExecutionPlan execution_plan(const Target& target, const OperationGraph& graph, const EngineRules& rules,
                              const std::string& name);
 

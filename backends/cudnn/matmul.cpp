@@ -1,7 +1,8 @@
 // MATMUL and MATMUL_BIAS_ACTIVATION through cuBLASLt.
 //
-// cuBLASLt's matrices are column-major, in which our row-major y[m,n] = op(a) op(b) reads y^T = op(b)^T op(a)^T: its A
-// is our b, its B our a, its D our y with n rows. Its bias has one number a row of D, which is ours of [n].
+// cuBLASLt's matrices are column-major. There the row-major product y[m,n] = op(a) op(b) reads y^T = op(b)^T op(a)^T.
+// So cuBLASLt's A is b here, its B is a, and its D is y with n rows. Its bias has one number for each row of D, which
+// matches the bias [n].
 #include "common/matmul.hpp"
 
 #include <gpunn/kernel.hpp>

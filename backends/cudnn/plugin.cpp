@@ -1,4 +1,5 @@
-// The plugin "cudnn": convolution through cuDNN 9 and products through cuBLASLt, over cuda_tiled, which has the rest.
+// The plugin "cudnn": convolutions and softmax through cuDNN 9, and matrix products through cuBLASLt. All other ops
+// fall back to its base, cuda_tiled.
 #include <gpunn/plugin.hpp>
 
 #include <cstring>

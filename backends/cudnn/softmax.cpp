@@ -1,5 +1,6 @@
-// SOFTMAX and its gradient through cuDNN. LOG_SOFTMAX is left to the base although cuDNN has it: who serves a part of a
-// composite takes the composite from its base, and SOFTMAX_CROSS_ENTROPY, which cuDNN lacks, is one kernel there.
+// SOFTMAX and its gradient through cuDNN. The base serves LOG_SOFTMAX although cuDNN has it: a plugin that serves a
+// part of a composite displaces the base's kernel for the whole composite, and SOFTMAX_CROSS_ENTROPY, which cuDNN
+// lacks, is one kernel in the base.
 #include "common/softmax.hpp"
 
 #include <gpunn/kernel.hpp>

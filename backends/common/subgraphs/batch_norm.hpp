@@ -1,14 +1,16 @@
-// Finds batch norm with what surrounds it in a residual network: which ops a backend may fuse, and which values.
+// Finds batch norm with its neighbouring ops in a residual network, and says which ops a backend may fuse.
 //
-//   BATCH_NORM, RELU                           the ReLU in the pass that writes y
-//   BATCH_NORM, ADD, RELU                      the sum too
-//   RELU_BACKWARD, BATCH_NORM_BACKWARD         the mask in the pass that reads dy
-//   ADD, RELU_BACKWARD, BATCH_NORM_BACKWARD    the sum of two gradients too
+//   BATCH_NORM, RELU                           the pass that writes y applies the ReLU
+//   BATCH_NORM, ADD, RELU                      the pass that writes y also adds
+//   RELU_BACKWARD, BATCH_NORM_BACKWARD         the pass that reads dy applies the mask
+//   ADD, RELU_BACKWARD, BATCH_NORM_BACKWARD    the pass that reads dy also adds the two gradients
 //
-//   CONV2D, BATCH_NORM                         alone or with what follows: the statistics where the convolution stores
-//                                              its output, for backends that ask for these (match_convolution_norm)
+//   CONV2D, BATCH_NORM                         alone or with the ops that follow: the convolution computes the
+//   statistics
+//                                              as it stores its output, in backends that support it
+//                                              (match_convolution_norm)
 //
-// The values between them are then neither written nor read, unless other ops need them.
+// The intermediate values are then neither written nor read, unless other ops need them.
 #pragma once
 
 #include <gpunn/subgraph.hpp>
@@ -21,7 +23,7 @@
 
 namespace gpunn::backends {
 
-// Ids of values; -1: nothing of the kind.
+// Ids of values; -1: absent.
 struct NormSubgraph {
   std::size_t ops = 0;  // 0: there is none
   BatchNorm shape;
@@ -36,11 +38,11 @@ struct NormSubgraph {
   int32_t masked = -1;           // backward: the gradient of what the ReLU reads, where other ops need it
 };
 
-// Of the ops from `first` on, at most `limit`.
+// Matches at most `limit` ops from `first` on.
 NormSubgraph match_norm(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
 
-// The same of a convolution whose output is needed later on too, and the batch norm behind it. The inputs and outputs
-// are those of the batch norm.
+// The same for a convolution followed by batch norm, if later ops need the convolution's output too. The inputs and
+// outputs are those of the batch norm.
 NormSubgraph match_convolution_norm(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
 
 }  // namespace gpunn::backends

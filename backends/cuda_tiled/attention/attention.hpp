@@ -1,5 +1,5 @@
-// ATTENTION and its backward by tiles (FlashAttention-2; Dao, 2023): a block has 64 queries and walks over the keys, or
-// has 64 keys and walks over the queries. Scores live in registers.
+// ATTENTION and its gradient in tiles (FlashAttention-2; Dao, 2023). A thread block holds 64 queries and walks over the
+// keys, or holds 64 keys and walks over the queries. The scores stay in registers.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ struct AttentionProblem {
   int64_t heads() const { return shape.samples * shape.heads; }
 };
 
-// The widest head; those between the widths of tiles are filled up with zeros.
+// The largest head width. Heads between the widths of two tiles are padded with zeros.
 inline constexpr int kMostAttentionWidth = 128;
 
-// Of shared memory that the kernels take.
+// Bytes of shared memory that the kernels use.
 int attention_shared_bytes_fma(const AttentionProblem& problem);
 int attention_shared_bytes_tf32(const AttentionProblem& problem);
 int attention_shared_bytes_half(const AttentionProblem& problem);

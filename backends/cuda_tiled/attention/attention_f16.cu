@@ -1,4 +1,4 @@
-// attention:mma_sync of f16 tensors.
+// attention:mma_sync for f16 tensors.
 #include "attention/launch_attention.cuh"
 
 namespace gpunn::cuda_tiled {

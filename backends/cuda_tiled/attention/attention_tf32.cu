@@ -1,4 +1,4 @@
-// attention:mma_sync of f32 tensors, whose factors are rounded to TF32.
+// attention:mma_sync for f32 tensors, whose factors are rounded to TF32.
 #include "attention/launch_attention.cuh"
 
 namespace gpunn::cuda_tiled {

@@ -1,7 +1,7 @@
-// ATTENTION_BACKWARD in three kernels: the sums of dy y by row; dk and dv, where a block has 64 keys of a head and
-// walks over its queries; dq, where a block has 64 queries and walks over the keys. Weights are computed again from
-// lse. Each number is summed by one thread in a fixed order, which a single kernel with atomic additions would not
-// give.
+// ATTENTION_BACKWARD in three kernels. The first sums dy y by row. In the second a thread block holds 64 keys of a head
+// and walks over its queries, for dk and dv. In the third a block holds 64 queries and walks over the keys, for dq. The
+// weights are recomputed from lse. One thread sums each number in a fixed order, which a single kernel with atomic
+// additions could not do.
 #pragma once
 
 #include <cmath>

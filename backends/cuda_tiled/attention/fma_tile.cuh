@@ -1,6 +1,6 @@
-// The two products of a tile on the ordinary cores, in strict fp32. 16 x 16 threads have 64 rows: four neighbouring
-// rows each, and every 16th column of the scores. The products by weights need these of all columns: they pass through
-// shared memory, within the half warp whose rows they are.
+// The two matrix products of an attention tile on the ordinary cores, in strict fp32. 16 x 16 threads compute 64 rows.
+// Each thread holds four neighbouring rows, and every 16th column of the scores. The products by the weights need all
+// columns of these rows, so the weights pass through shared memory within the half warp that holds the rows.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct FmaTile {
   static constexpr int kWeights = kRows * kWeightStride;
   static constexpr int kGroup = kMixed < 4 ? kMixed : 4;  // neighbouring columns of a result
 
-  // What a thread has: x[r][c] is of row(r) and score_column(c), or mixed_column(c).
+  // The positions of a thread's numbers: x[r][c] is at row(r) and score_column(c), or mixed_column(c).
   static __device__ __forceinline__ int row(int r) { return static_cast<int>(threadIdx.x) / 16 * 4 + r; }
   // The first row of a warp.
   static __device__ __forceinline__ int first_row() { return static_cast<int>(threadIdx.x) / 32 * 8; }

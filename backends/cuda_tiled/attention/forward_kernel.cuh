@@ -1,5 +1,6 @@
-// ATTENTION: a block has 64 queries of a head and walks over its keys. The softmax goes on from tile to tile: where a
-// larger score comes, what was summed shrinks. While a tile is multiplied, the next one is copied.
+// The kernel of ATTENTION. A thread block holds 64 queries of a head and walks over its keys. The softmax is computed
+// online, tile by tile: a larger score scales down the sums so far. While one tile is multiplied, the next one is
+// copied.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// The launches of attention's kernels for one kind of tiles.
+// Launches the attention kernels with one kind of tiles.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The two products of a tile on tensor cores. A warp has 16 of 64 rows. What it has of the scores after the first
-// product is, rounded, what it must have of the weights before the second: they stay in registers.
+// The two matrix products of an attention tile on tensor cores. A warp computes 16 of 64 rows. Each thread's scores
+// after the first product are, once rounded, exactly its operands for the second product, so they stay in registers.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct MmaTile {
   static __device__ __forceinline__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
   static __device__ __forceinline__ int first_row() { return static_cast<int>(threadIdx.x) / 32 * 16; }
 
-  // What a thread has: x[r][c] is of row(r) and column(c).
+  // The positions of a thread's numbers: x[r][c] is at row(r) and column(c).
   static __device__ __forceinline__ int row(int r) { return first_row() + lane() / 4 + 8 * r; }
   static __device__ __forceinline__ int score_column(int c) { return c / 2 * 8 + lane() % 4 * 2 + c % 2; }
   static __device__ __forceinline__ int mixed_column(int c) { return score_column(c); }
@@ -41,7 +41,7 @@ struct MmaTile {
     return mine;
   }
 
-  // Of 16 rows of a row-major matrix, from terms `k` on.
+  // Loads a fragment of 16 rows of a row-major matrix, from terms `k` on.
   static __device__ __forceinline__ void load_left(uint32_t (&a)[4], const Element* rows, int k) {
     if constexpr (kHalf) {
       // Matrices: rows 0 to 7, rows 8 to 15, and the same of the next eight terms.

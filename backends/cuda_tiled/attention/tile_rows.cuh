@@ -1,4 +1,4 @@
-// Rows of one head of q, k or v, and their way into and out of tiles.
+// Copies the rows of one head of q, k or v to tiles in shared memory, and stores the rows of results.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// CONV2D, its gradients and CONV2D_BIAS_ACTIVATION: the ladder. Of variants that are as good without timing, where
-// results must not depend on the clock, the earlier is taken.
+// CONV2D, its gradients and CONV2D_BIAS_ACTIVATION: the ladder of their kernel variants. If results must not depend on
+// timing, the first variant that serves the shape is taken.
 #include <algorithm>
 
 #include "architecture.hpp"

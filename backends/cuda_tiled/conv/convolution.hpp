@@ -37,7 +37,7 @@ struct ConvolutionProblem {
 
 using ConvolutionVariant = Variant<ConvolutionProblem>;
 
-// What a variant may take of workspace; one that needs more refuses, in these words.
+// The largest workspace of a variant, in bytes. A variant that needs more refuses with this message.
 inline constexpr uint64_t kMostConvolutionWorkspace = uint64_t{1} << 30;
 inline constexpr const char* kTooMuchWorkspace = "the workspace would be larger than 1 GiB";
 

@@ -1,5 +1,5 @@
-// Implicit GEMM of fp32: CONV2D, with bias and ReLU or without, and its gradients, any stride, padding, dilation and
-// groups, without the matrix that im2col would write.
+// Implicit GEMM of fp32: CONV2D, with or without bias and ReLU, and its gradients. It serves any stride, padding,
+// dilation and groups, and never writes the matrix of im2col.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace gpunn::cuda_tiled::conv {
 
-// What the kernels can't count; empty where they serve.
+// Why the problem is too large for the kernels to count; empty if they serve it.
 std::string implicit_gemm_refuses(const backends::ConvolutionShape& shape, bool gradient_of_data);
 
 uint64_t implicit_gemm_fprop_workspace_bytes(const backends::ConvolutionShape& shape, int multiprocessors);

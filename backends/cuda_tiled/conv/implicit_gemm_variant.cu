@@ -1,4 +1,4 @@
-// conv:2, implicit GEMM in fp32: what it refuses, and its call for each pass.
+// conv:2, implicit GEMM in fp32: why it refuses a problem, and its launch for each pass.
 #include <string>
 
 #include "conv/convolution.hpp"

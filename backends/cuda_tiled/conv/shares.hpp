@@ -1,4 +1,5 @@
-// Sums that are cut in shares, so that there are blocks for the whole GPU: how many shares, and their sum.
+// Splits long sums into shares, so that there are thread blocks for the whole GPU: chooses the number of shares, and
+// adds them.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +15,12 @@ struct Shares {
   int steps = 1;  // of a share; the last may have fewer
 };
 
-// In how many shares to cut the `steps` of each of `blocks`, of which `resident` run at once: those that take the
-// shortest time, counted in waves of blocks. The beginning and end of a block, and adding the shares, take as long as
+// The number of shares into which to split the `steps` of each of `blocks` blocks, of which `resident` run at once. It
+// minimises the time, counted in waves of blocks. The start and end of a block, and adding the shares, take as long as
 // `overhead` steps each.
 Shares shares_of(int64_t blocks, int steps, int resident, int overhead, int most);
 
-// to[i] = sum of parts[share][i] in the order of the shares; then the bias of i's channel, i / plane % channels, and
+// to[i] = sum of parts[share][i] in the order of the shares, then the bias of i's channel, i / plane % channels, then
 // ReLU.
 struct SharesEnd {
   Epilogue epilogue;

@@ -1,4 +1,4 @@
-// Which tile a matrix product takes and in how many shares its reduction is cut, from a model of its time.
+// Chooses the tile of a matrix product and the number of shares of its reduction, by a model of the run time.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct TileChoice {
   int depth_of_share = 1;
 };
 
-// Products of `rows` x `columns` x `depth`, `count` of them.
+// `count` products of `rows` x `columns` x `depth`.
 struct ProductSize {
   int64_t rows;
   int64_t columns;

@@ -1,5 +1,6 @@
-// A block's matrix product from shared memory, in registers: a thread has 8 x 8 sums, and a warp 32 rows x 64 columns;
-// in the smallest tile 8 x 4, and 32 x 32, so that a block has warps for all four schedulers of a multiprocessor.
+// A thread block's matrix product from shared memory, with the sums in registers. A thread has 8 x 8 sums and a warp 32
+// rows x 64 columns. In the smallest tile these are 8 x 4 and 32 x 32, so that a block has warps for all four
+// schedulers of a multiprocessor.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ struct TileShape {
   using Sums = float[kThreadRows][kThreadColumns];
 };
 
-// Where a thread's sums stand. Pieces of four, half a warp's tile apart, so that a warp's loads of shared memory read
-// neighbouring numbers.
+// The position of a thread's sums: pieces of four, half a warp's tile apart, so that a warp's loads of shared memory
+// read neighbouring numbers.
 template <class Shape, int rows>
 struct TilePlace {
   int first_row;
@@ -39,7 +40,7 @@ struct TilePlace {
   __device__ int column(int j) const { return first_column + j / 4 * 32 + j % 4; }
 };
 
-// n numbers in pieces of four, `apart` numbers apart.
+// Loads n numbers in pieces of four, `apart` numbers apart.
 template <int n, int apart>
 struct Fragment {
   float value[n];

@@ -1,8 +1,10 @@
 // NON_MAXIMUM_SUPPRESSION in two kernels. The first collects the scores that count, of all images at once, as keys: the
-// score above, its place below, so that no two are equal and a larger key goes before. The second has a block an image.
-// It takes the 1024 largest keys that are left, found digit by digit, sorts them in shared memory, strikes out what
-// earlier boxes cover, and then walks down: whoever is left first is kept, and each thread sees whether its own box is
-// covered by that one. Only where all 1024 are done before enough are kept does it take the next ones.
+// score in the high bits, its position in the low bits. So no two keys are equal, and a larger key comes first.
+//
+// In the second kernel each image has one thread block. The block selects the 1024 largest remaining keys digit by
+// digit, sorts them in shared memory, and removes boxes that overlap boxes kept earlier. Then it walks down the list:
+// it keeps the first remaining box, and each thread checks whether that box covers its own. It takes the next 1024 keys
+// only if these are used up before enough boxes are kept.
 #include <cstdint>
 #include <limits>
 

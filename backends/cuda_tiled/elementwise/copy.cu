@@ -1,12 +1,13 @@
-// COPY between f32, bf16 and f16, and from u8 to u8, where it is a transpose of matrices that lie one behind the other,
-// as between packed images x[N,C,H,W] and channels-last ones, or where both tensors lie alike.
+// COPY between f32, bf16 and f16, and from u8 to u8, for two cases. In the first the copy transposes a batch of
+// matrices, such as packed images x[N,C,H,W] to channels-last ones. In the second both tensors have the same layout.
 //
-// A block moves a tile of a matrix through shared memory, reading along x's rows and writing along y's, both coalesced.
-// Matrices are often flat, as filters of 3x3 with 9 elements a row, or images of 3 channels: the tile then takes the
-// short side whole and more of the long one, and its elements are dealt to the threads by their number in the tile,
-// whatever its shape, so that none idles. Where the short side is x's row, the tile is one stretch of x's memory.
+// A thread block moves a tile of a matrix through shared memory. It reads along x's rows and writes along y's, both
+// coalesced. Many matrices are flat: 3x3 filters have 9 elements a row, images 3 channels. The tile then covers the
+// whole short side and more of the long one. Its elements are assigned to threads by their number in the tile, so that
+// no thread is idle. If x's rows are the short side, the tile is one contiguous range of x's memory.
 //
-// What lies alike goes as each.cuh does it, but with two dtypes: 16 bytes a thread and access of the wider one.
+// Tensors of the same layout are copied as in each.cuh but with two dtypes: 16 bytes of the wider one for each thread
+// and access.
 #include <gpunn/op_signature.hpp>
 
 #include <algorithm>

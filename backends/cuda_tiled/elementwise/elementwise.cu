@@ -1,4 +1,4 @@
-// ADD, SCALE, AXPBY, CLAMP, FILL of f32, and the ReLU and its gradient: as each.cuh has it.
+// ADD, SCALE, AXPBY, CLAMP, FILL of f32, and ReLU and its gradient, by the kernel of each.cuh.
 #include "common/elementwise.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/floating.hpp"

@@ -1,6 +1,6 @@
-// TRANSPOSE and COPY of f32, where one of x's and y's innermost dimensions is not the other's: tiles of 64 x 64 go
-// through shared memory, read along x's rows and written along y's, so that both are coalesced; a thread has 16 loads
-// in flight. cuda_naive's threads read 4 bytes of a sector of 32 each. COPY where both are packed goes 16 bytes a
+// TRANSPOSE and COPY of f32 for tensors whose innermost dimensions differ. Tiles of 64 x 64 go through shared memory.
+// They are read along x's rows and written along y's, so that both are coalesced. A thread has 16 loads in flight. In
+// cuda_naive each thread reads 4 bytes of a separate 32-byte sector. COPY of packed tensors moves 16 bytes for each
 // thread and access.
 #include <cstdint>
 

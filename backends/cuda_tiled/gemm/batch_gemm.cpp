@@ -1,5 +1,5 @@
-// BATCH_MATMUL of a few large matrices: a MATMUL each, by the kernel that this device chooses for one of them, whose
-// blocks share a long sum where the matrices are small, as those of Gram matrices.
+// BATCH_MATMUL of a few large matrices: one MATMUL for each, by the kernel that this device chooses for a single one.
+// In that kernel several blocks share a long sum if the matrices are small, as Gram matrices are.
 #include <gpunn/op_signature.hpp>
 
 #include <array>

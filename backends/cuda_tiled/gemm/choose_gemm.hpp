@@ -6,7 +6,7 @@
 
 namespace gpunn::cuda_tiled {
 
-// What runs a MATMUL on this device: the variant that the autotuner chooses.
+// The variant that the autotuner chooses for a MATMUL on this device.
 cuda::AlgorithmPtr choose_gemm(TiledDevice& device, const backends::OpDesc& desc);
 
 }  // namespace gpunn::cuda_tiled

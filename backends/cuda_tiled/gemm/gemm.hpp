@@ -22,7 +22,7 @@ struct Gemm {
 Gemm gemm_of(const backends::OpDesc& desc);
 Gemm gemm_bias_activation_of(const backends::OpDesc& desc);
 
-// What the autotuner stores a choice by: "gemm m 128 n 10 k 84 nt bias relu fp32".
+// The key under which the autotuner stores a choice: "gemm m 128 n 10 k 84 nt bias relu fp32".
 std::string key_of(const Gemm& problem);
 
 }  // namespace gpunn::cuda_tiled

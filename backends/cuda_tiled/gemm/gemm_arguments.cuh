@@ -1,4 +1,4 @@
-// What the kernels of the ladder get, and how they end.
+// The arguments of the kernels of the GEMM ladder, and their epilogue.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct GemmArguments {
   MaskEpilogue mask;   // of kernels that have it (masked.hpp), in place of the other
 };
 
-// Stores four neighbours of a row of y, as many of them as there are.
+// Stores four neighbours of a row of y, or those of them that exist.
 __device__ __forceinline__ void store_quad(float* y, const GemmArguments& g, int row, int column, float4 quad) {
   float* const to = y + int64_t{row} * g.n + column;
   if (g.n % 4 == 0) {
@@ -33,7 +33,7 @@ __device__ __forceinline__ void store_quad(float* y, const GemmArguments& g, int
   }
 }
 
-// The bias of four neighbours, zeros where there is none.
+// The bias of four neighbours; zeros if there is none.
 __device__ __forceinline__ float4 bias_of_quad(const GemmArguments& g, int column) {
   float4 bias = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
   if (g.epilogue.bias == nullptr) return bias;

@@ -1,4 +1,4 @@
-// The kernel variants of products. Those of fp32 have a file each; gemm.cpp puts them in order.
+// The kernel variants of matrix products. Those of fp32 have one file each; gemm.cpp puts them in order.
 #pragma once
 
 #include <vector>
@@ -21,7 +21,7 @@ std::vector<Variant<Gemm>> strassen_variants();
 
 std::vector<Variant<Gemm>> fp32_gemm_variants();  // all of them, in order
 
-// Those that multiply on tensor cores, in TF32 or BF16 where the op's precision allows it.
+// The variants on tensor cores, in TF32 or BF16 if the op's precision allows it.
 std::vector<Variant<Gemm>> tensor_core_variants();
 
 }  // namespace gpunn::cuda_tiled

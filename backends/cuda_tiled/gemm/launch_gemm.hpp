@@ -1,4 +1,4 @@
-// What the variants of the ladder share on the host.
+// Host functions that the variants of the GEMM ladder share.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace gpunn::cuda_tiled {
 
-// Of a problem that refusal_of_size lets pass.
+// The kernel arguments of a problem that refusal_of_size accepts.
 GemmArguments arguments_of(const Gemm& problem, const backends::OpArgs& args);
 
 // The same for the epilogue of masked.hpp.
 GemmArguments masked_arguments_of(const Gemm& problem, const backends::OpArgs& args, unsigned* counters);
 
-// Why no kernel of the ladder serves it: they count rows, columns and tiles in 32 bits.
+// Why no kernel of the ladder serves the problem: they count rows, columns and tiles in 32 bits. Empty if they do.
 std::string refusal_of_size(const Gemm& problem);
 
-// Why copies of 16 bytes can't serve it: rows that are not whole quads.
+// Why copies of 16 bytes can't serve it: rows that are not a multiple of four floats. Empty if they can.
 std::string refusal_of_quads(const Gemm& problem);
-// Whether it is empty, without memory for a text: op_enqueue may ask.
+// Whether refusal_of_quads is empty. Allocates no text, so that op_enqueue may call it.
 bool has_quads(const Gemm& problem);
 
 // y [size / n, n] = the `count` parts of its sums, added in their order, with the epilogue.

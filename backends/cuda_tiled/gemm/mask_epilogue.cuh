@@ -1,4 +1,4 @@
-// What masked.hpp adds to the end of a product's kernel.
+// The device functions of the epilogue of masked.hpp: the mask and the column sums.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct MaskEpilogue {
   unsigned* counters = nullptr;  // one for the columns of a tile
 };
 
-// As RELU_BACKWARD has it, with NaNs.
+// The mask of RELU_BACKWARD, also for NaNs.
 __device__ __forceinline__ float masked(float gradient, float y) { return y > 0.0F ? gradient : 0.0F; }
 
 __device__ __forceinline__ float4 masked(const float4& gradient, const float4& y) {
@@ -20,7 +20,7 @@ __device__ __forceinline__ float4 masked(const float4& gradient, const float4& y
                      masked(gradient.w, y.w));
 }
 
-// The parts of a column, which other blocks wrote, in their order.
+// The sum of the parts of a column, which other blocks wrote, in their order.
 __device__ __forceinline__ float sum_of_parts(const float* parts, int count, int n, int column) {
   float sum = 0.0F;
 #pragma unroll 8

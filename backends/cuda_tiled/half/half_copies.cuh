@@ -1,4 +1,4 @@
-// The copies of TMA that bring a stage of a product of bf16 or f16. Each is one PTX instruction:
+// The TMA copies that bring a stage of a bf16 or f16 product to shared memory. Each is one PTX instruction:
 // "cp.async.bulk.tensor".
 #pragma once
 
@@ -18,7 +18,7 @@ __device__ __forceinline__ void copy_box_of_tap(void* to, const CUtensorMap* map
       : "memory");
 }
 
-// Where the first of a tile's windows begins.
+// The position of the first of a tile's windows.
 struct Pixel {
   int row;
   int column;

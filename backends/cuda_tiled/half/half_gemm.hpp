@@ -16,7 +16,7 @@ struct HalfGemm {
   int64_t terms = 0;  // of a sum, for the autotuner
 };
 
-// gemm:half_128x256 and so on, by their tiles.
+// The variants gemm:half_128x256 and so on, named by their tiles.
 std::vector<Variant<HalfGemm>> half_gemm_variants();
 
 }  // namespace gpunn::cuda_tiled

@@ -1,4 +1,4 @@
-// wgmma of f16 operands, and of bf16 ones where N is 192: as in wgmma_instructions.cuh.
+// wgmma for f16 operands, and for bf16 ones with N = 192, in the manner of wgmma_instructions.cuh.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
-// half_product: the product of half_product.hpp. Persistent blocks walk over tiles of y'. A warp feeds the ring of
-// stages, one thread of it, while two warpgroups multiply the stages by wgmma, each half of the tile's rows; during the
-// store of a tile the ring is already filled for the next one.
+// half_product: the kernel of the matrix product of half_product.hpp. Persistent blocks walk over tiles of y'. One
+// thread of a producer warp fills the ring of stages, while two warpgroups multiply the stages by wgmma, each half of
+// the tile's rows. During the store of a tile the ring is already filled for the next one.
 //
-// Long sums of few outputs are split: each part leaves its sums in memory, and a second kernel adds them in their
+// Long sums with few outputs are split: each part stores its sums in memory, and a second kernel adds them in their
 // order (half_parts.cu), so that equal inputs give equal bits.
 #pragma once
 
@@ -37,7 +37,7 @@ struct HalfTiling {
   static constexpr int kSharedBytes = kStages * kStageBytes + kStoreBytes + 1024;
 };
 
-// What a block does next: a tile of a phase, or a part of its K.
+// The next work item of a block: a tile of a phase, or a part of its K.
 struct HalfItem {
   int phase;
   int2 at;          // the tile, in tiles: its row and column

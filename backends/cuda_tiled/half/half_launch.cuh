@@ -1,4 +1,4 @@
-// Launching half_product with one tile. Each half_tile_*.cu compiles this for its tile.
+// Launches half_product with one tile. Each half_tile_*.cu compiles this for its tile.
 #pragma once
 
 #include "cuda_common/check.hpp"

@@ -1,4 +1,4 @@
-// What runs before half_product: the copy of lines that TMA can't read.
+// Runs before half_product: copies lines that TMA can't read.
 #include <cstdint>
 
 #include "cuda_common/launch.hpp"

@@ -1,4 +1,4 @@
-// What runs behind half_product: the sum of the parts of split sums, and the statistics of these columns.
+// Runs after half_product: adds the parts of split sums and computes the statistics of their columns.
 #include <cstdint>
 
 #include "cuda_common/launch.hpp"

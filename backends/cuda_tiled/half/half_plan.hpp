@@ -1,4 +1,4 @@
-// Products of bf16 and f16 tensors on the host: what must be copied before, how K is split, and the launch.
+// The host side of bf16 and f16 products: the copies before the product, the split of K, and the launch.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct HalfLines {
   uint64_t copy_bytes() const;  // 0: it is not copied
 };
 
-// The product but for its addresses. Of `product` the caller has filled in what concerns the operands and y.
+// The product without its addresses. The caller fills in the operands and y in `product`.
 struct HalfPlan {
   HalfProduct product;
   HalfElement element = HalfElement::kBf16;
@@ -37,7 +37,7 @@ struct HalfPlan {
   uint64_t workspace_bytes() const { return a.copy_bytes() + b.copy_bytes() + parts_bytes; }
 };
 
-// Fills in tiles and splits: those with which the GPU's `multiprocessors` should be done first.
+// Fills in the tiles and splits with which `multiprocessors` of the GPU should finish first.
 void plan_tiles(HalfPlan& plan, int multiprocessors);
 
 // Whether the kernels can count what the plan has: tiles, pieces of y and of copies, each in 31 bits.
@@ -51,19 +51,19 @@ struct HalfAddresses {
   HalfStatistics statistics = {};
 };
 
-// The operand's lines as TMA may read them: copied into `room`, if they must be.
+// The operand's lines in a form that TMA can read: copied into `room` if necessary.
 const void* place_lines(const HalfLines& lines, const void* data, void* room, cudaStream_t stream);
 
 // y = the product. `plan` has its tensor maps.
 void run_half_product(const HalfPlan& plan, const HalfAddresses& addresses, int multiprocessors, cudaStream_t stream);
 
-// Why the current GPU has no such kernels, or nothing.
+// Why the current GPU can't run these kernels; empty if it can.
 std::string half_refusal_of_gpu();
 
 // y = the sum of the parts, in their order.
 void add_half_parts(const HalfPlan& plan, cudaStream_t stream);
 
-// By the tile's kernels; a file each.
+// Launches the kernels of the tile; each tile has its own file.
 template <int kTile>
 void launch_half_tile(const HalfPlan& plan, int blocks, cudaStream_t stream);
 

@@ -27,7 +27,8 @@ namespace gpunn::cuda_tiled {
 
 enum class HalfElement : uint8_t { kBf16, kF16 };
 
-// What happens to the sums beside bias and ReLU: their columns' statistics are left, or a tensor like y is added.
+// The work on the sums besides bias and ReLU: computing the statistics of their columns, or adding a tensor of y's
+// shape.
 enum class HalfEnding : uint8_t { kPlain, kStatistics, kResidual };
 
 // y' in tiles of rows x columns, `stages` blocks of K in flight, `blocks` of threads a multiprocessor.
@@ -38,7 +39,7 @@ struct HalfTile {
   int blocks;
 };
 
-// The last is for few tiles, of which each then has a multiprocessor and many stages for itself.
+// The last tile is for problems of few tiles, each of which then has a multiprocessor and many stages.
 inline constexpr std::array<HalfTile, 6> kHalfTiles = {
     {{128, 256, 4, 1}, {256, 128, 4, 1}, {128, 192, 5, 1}, {128, 128, 3, 2}, {128, 64, 4, 2}, {128, 64, 8, 1}}};
 
@@ -65,7 +66,7 @@ struct Windows {
   int column_stride = 1;
 };
 
-// Where a row of y' begins in y, in elements: one pitch behind the row before, or scattered, where rows are the pixels
+// The position in y of a row of y', in elements: one pitch behind the row before, or scattered if rows are the pixels
 // (i, j) of a phase.
 struct RowPlaces {
   bool scattered = false;
@@ -96,8 +97,8 @@ struct HalfPhase {
   int items = 0;  // tiles and parts of tiles
 };
 
-// Of each column of y, as it is stored, the mean and the sum of squared differences from it: of every kSlabRows rows,
-// which a warpgroup computes together. For forward convolutions.
+// Statistics of each column of y as stored: the mean and the sum of squared differences from it, for every kSlabRows
+// rows, which a warpgroup computes together. For forward convolutions.
 struct HalfStatistics {
   float2* slabs = nullptr;          // [slabs, columns]; NULL: they are not wanted
   const int32_t* images = nullptr;  // so many images enter; NULL: all of them

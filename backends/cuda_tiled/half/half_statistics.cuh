@@ -1,7 +1,7 @@
-// Mean and squares of the columns of y', made by half_product while it stores a tile: of a warp's 16 rows out of the
-// numbers that it stores, as they are rounded, and then of the 64 rows of a warpgroup.
+// The mean and squared differences of the columns of y', computed by half_product while it stores a tile. They are
+// taken over the rounded numbers of a warp's 16 rows, and then merged for the 64 rows of a warpgroup.
 //
-// Squares are summed around the first row's number, so that a mean far from zero costs no digits, and are brought to
+// Squares are summed around the first row's number, so that a mean far from zero costs no digits, and are shifted to
 // the mean at the end.
 #pragma once
 

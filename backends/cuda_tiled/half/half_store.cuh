@@ -1,5 +1,5 @@
-// How half_product ends: sums go from registers through shared memory to y in bf16 or f16, in pieces of 16 bytes of a
-// row, or, as parts of sums, to memory in float.
+// The epilogue of half_product. Sums go from registers through shared memory to y in bf16 or f16, in pieces of 16 bytes
+// of a row. Parts of split sums go to memory in float.
 #pragma once
 
 #include <cstdint>

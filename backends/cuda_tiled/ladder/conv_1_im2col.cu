@@ -1,16 +1,16 @@
-// conv:1, im2col: a convolution as a matrix product.
+// conv:1, im2col: computes a convolution as a matrix product.
 //
-// A first kernel writes the matrix [channels x taps, pixels] of each image to memory (im2col). Then the convolution is
+// A first kernel writes the matrix [channels x taps, pixels] of each image to memory (im2col). The convolution is then
 // one matrix product an image:
 //
 //   fprop   w times the matrix
-//   dgrad   the transposed w times dy; a last kernel adds the rows of this product where they came from (col2im). Each
-//           of its threads reads all places of one pixel, so that the sum has an order
+//   dgrad   the transposed w times dy; a last kernel adds the rows of this product to the pixels that they belong to
+//           (col2im). Each of its threads sums all terms of one pixel, so that the order is fixed
 //   wgrad   dy times the transposed matrix, summed over the images
 //
-// The product multiplies 64 x 64 tiles from shared memory, where cuda_naive reads two numbers for each product. But a
-// 3x3 filter's matrix is nine times as large as the image, and it is written and read. With few channels wgrad has only
-// a few blocks for a sum over all images. conv:2 (conv/implicit_gemm.hpp) never writes the matrix.
+// The product multiplies 64 x 64 tiles from shared memory, while cuda_naive reads two numbers for each product. But the
+// matrix of a 3x3 filter is nine times as large as the image, and it is written and read. With few channels wgrad has
+// only a few thread blocks for a sum over all images. conv:2 (conv/implicit_gemm.hpp) never writes the matrix.
 //
 // H200, 3x3, batch 128, 64 channels at 32x32 to 512 at 4x4: 4.5 to 13 TFLOP/s fprop, 4.9 to 15 dgrad, 0.6 to 13 wgrad;
 // 6.6 in the geometric mean.

@@ -1,5 +1,5 @@
-// What the kernels of BATCH_NORM and its backward get. T is float, __nv_bfloat16 or __half; statistics and parameters
-// are float.
+// The arguments of the kernels of BATCH_NORM and its gradient. T is float, __nv_bfloat16 or __half; statistics and
+// parameters are float.
 #pragma once
 
 #include <cstdint>
@@ -49,14 +49,14 @@ struct Backward {
   float* dbeta;
 };
 
-// Of channels-last images; b.parts and `parts` are of that many bytes.
+// The size in bytes of b.parts and `parts` for channels-last images.
 uint64_t parts_of_channels_last(const backends::BatchNorm& shape);
 template <class T>
 void batch_norm_channels_last(const backends::BatchNorm& shape, const Forward<T>& f, float2* parts,
                               cudaStream_t stream);
 template <class T>
 void batch_norm_backward_channels_last(const backends::BatchNorm& shape, const Backward<T>& b, cudaStream_t stream);
-// What is left to do of the forward once f.mean and f.rstd are there.
+// The rest of the forward pass, once f.mean and f.rstd are known.
 template <class T>
 void normalise_channels_last(const backends::BatchNorm& shape, const Forward<T>& f, cudaStream_t stream);
 

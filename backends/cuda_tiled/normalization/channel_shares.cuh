@@ -1,5 +1,5 @@
-// x[rows, channels, size] as blocks go through it that each have a share of a channel, its elements taken as one
-// sequence through the rows.
+// Splits x[rows, channels, size] over thread blocks that each process a share of a channel. The elements of a channel
+// form one sequence through the rows.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline constexpr unsigned kStride = kBlock * kInFlight;  // elements of a block
 inline constexpr unsigned kEveryLane = 0xffffffffU;
 inline constexpr int64_t kMostShares = 256;
 
-// A channel's elements, cut in shares. Shares begin at multiples of kStride.
+// The elements of a channel, split in shares. Shares begin at multiples of kStride.
 struct Split {
   int64_t channels = 0;
   unsigned rows = 0;
@@ -30,7 +30,7 @@ struct Split {
   unsigned shares = 1;
 };
 
-// Throws Refusal where 32 bits do not hold what the kernels count.
+// Throws Refusal if the kernels' counts exceed 32 bits.
 inline Split split_of(int64_t rows, int64_t channels, int64_t size) {
   using backends::require;
   constexpr int64_t kMost = int64_t{1} << 31;
@@ -47,14 +47,14 @@ inline Split split_of(int64_t rows, int64_t channels, int64_t size) {
           .shares = static_cast<unsigned>(std::max<int64_t>(1, cuda::divide_up(elements, share)))};
 }
 
-// How many of a channel's elements enter the statistics. What the device holds may be anything.
+// How many elements of a channel enter the statistics. The count comes from device memory and may have any value.
 inline __device__ unsigned counted_elements(const int32_t* count, const Split& split) {
   if (count == nullptr) return split.elements;
   const int32_t rows = max(*count, 0);
   return min(static_cast<unsigned>(rows), split.rows) * split.size;
 }
 
-// The share of a channel that a block has.
+// A block's share of a channel.
 struct Share {
   int64_t channel;
   unsigned index;
@@ -71,7 +71,7 @@ inline __device__ Share share_of(const Split& split, unsigned block) {
           .end = begin + min(split.share, split.elements - begin)};
 }
 
-// Where element i of a channel lies in x.
+// The index in x of element i of a channel.
 inline __device__ int64_t address_of(const Split& split, int64_t channel, unsigned i) {
   const unsigned row = i / split.size;
   return (row * split.channels + channel) * split.size + (i - row * split.size);

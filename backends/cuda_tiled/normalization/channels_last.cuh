@@ -1,10 +1,10 @@
-// Batch norm of channels-last images: of the matrix [rows, channels] that such images are, a row a pixel.
+// Batch norm of channels-last images, as a matrix [rows, channels] with one row a pixel.
 //
-// Threads side by side take channels side by side, 16 bytes each, and the threads of a block rows one below the other.
-// There are as many blocks as the GPU holds at once, and each takes every n-th piece of the rows. Three kernels each
-// way: the first reduces each block's rows, its share, a small one puts the shares of a channel together, in their
-// order, and the last writes, from the last piece to the first, since what was read last is still in the cache. Means
-// and squares are merged as in normalization_passes.cuh.
+// Neighbouring threads process neighbouring channels, 16 bytes each, and a thread block processes several rows at once.
+// There are as many blocks as the GPU holds at once, and each takes every n-th piece of the rows. Each pass has three
+// kernels. The first reduces each block's share of the rows. The second, a small one, merges the shares of each channel
+// in their order. The last writes the result and goes from the last piece to the first, since the pieces read last are
+// still in the cache. Means and squares are merged as in normalization_passes.cuh.
 #pragma once
 
 #include <algorithm>
@@ -70,7 +70,8 @@ inline __device__ int64_t counted_rows(const int32_t* count, const Matrix& matri
   return min(static_cast<int64_t>(max(*count, 0)) * matrix.pixels, matrix.rows);
 }
 
-// What a thread has: `width` channels from `channel` on, and in each piece the rows from one on that are `lines` apart.
+// The work of a thread: `width` channels from `channel` on, and in each piece the rows from its first on, `lines`
+// apart.
 struct Place {
   int64_t channel;
   int64_t begin;  // the thread's first row of the first piece
@@ -128,7 +129,7 @@ __device__ __forceinline__ Numbers<T, width> read_numbers(const T* from) {
   return {*reinterpret_cast<const decltype(Numbers<T, width>::bits)*>(from)};
 }
 
-// What is not read again: it is the first to leave the cache.
+// A load of data that is not read again: it is the first to be evicted from the cache.
 template <unsigned width, class T>
 __device__ __forceinline__ Numbers<T, width> read_last(const T* from) {
   Numbers<T, width> numbers;
@@ -258,7 +259,7 @@ __device__ Value reduce_joined(Value mine, const Both& both) {
   return mine;
 }
 
-// Of nothing the mean is 0, and the running statistics stay as they are.
+// Without rows the mean is 0, and the running statistics do not change.
 template <class T>
 __device__ __forceinline__ void keep_statistics(const Forward<T>& f, int64_t channel, const Moments& all) {
   const bool known = all.n > 0.0F;
@@ -407,7 +408,7 @@ struct GradientRow {
   }
 };
 
-// Of every share the sums of dy and of dy (x - mean).
+// The sums of dy and of dy (x - mean) of every share.
 template <unsigned width, class T>
 __global__ void __launch_bounds__(kBlock, kGradientResident) reduce_gradients(Backward<T> b, Matrix matrix) {
   begin_kernel();

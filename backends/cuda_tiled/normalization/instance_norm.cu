@@ -1,4 +1,5 @@
-// INSTANCE_NORM and its backward. The gradients of gamma and beta are sums over rows of what each plane has anyway.
+// INSTANCE_NORM and its gradient. The gradients of gamma and beta are sums over rows of sums that each plane computes
+// anyway.
 #include <cstdint>
 
 #include "common/normalization.hpp"

@@ -1,5 +1,5 @@
-// LAYER_NORM and its backward. The gradients of gamma and beta are sums down the columns: blocks take some rows each,
-// and a second kernel adds what they have in their order.
+// LAYER_NORM and its gradient. The gradients of gamma and beta are column sums: each thread block sums some of the
+// rows, and a second kernel adds the blocks' sums in their order.
 #include <algorithm>
 #include <cstdint>
 

@@ -1,6 +1,6 @@
-// Kernels that normalise rows, of an instance norm its planes: a row to a block, or to a cluster of blocks where rows
-// are long or few, which adds its sums through the shared memory of its blocks. The threads keep their elements in
-// registers, so that x is read once and y written once, unless a row is longer than these.
+// Kernels that normalise rows, or the planes of an instance norm. One thread block normalises one row. If rows are long
+// or few, a cluster of blocks shares a row and adds its sums through distributed shared memory. The threads keep their
+// elements in registers, so that x is read once and y written once, unless a row is too long for that.
 #pragma once
 
 #include <algorithm>
@@ -123,7 +123,7 @@ struct ClusterSums {
   }
 };
 
-// Where a thread's packs lie: pack i at first + i * blockDim.x, of those below `end`.
+// The positions of a thread's packs: pack i is at first + i * blockDim.x, if that is below `end`.
 struct Place {
   int64_t row;
   int first, end;
@@ -138,7 +138,7 @@ struct Place {
   }
 };
 
-// What scales and shifts a row: an element each of LAYER_NORM, one for the row of INSTANCE_NORM.
+// The scale and shift of a row: one element each for LAYER_NORM, one for the whole row for INSTANCE_NORM.
 struct Affine {
   const float* gamma = nullptr;
   const float* beta = nullptr;
@@ -234,7 +234,7 @@ struct Saved {
   const float* rstd;
 };
 
-// Of a plane, for the gradients of its channel.
+// The sums of a plane, for the gradients of its channel.
 struct PlaneSums {
   double* dgamma = nullptr;  // null: not needed
   double* dbeta = nullptr;

@@ -1,6 +1,6 @@
-// BATCH_NORM, its backward and BATCH_NORM_INFERENCE of images, by hand: at the speed of memory, and with equal bits for
-// equal inputs. One kernel where a channel fits the registers of a block or a cluster (normalization_resident.hpp),
-// else two (normalization_passes.cuh). Channels-last images have kernels of their own (channels_last.cuh).
+// BATCH_NORM, its gradient and BATCH_NORM_INFERENCE of images, at the speed of memory and with equal bits for equal
+// inputs. If a channel fits the registers of a block or a cluster, one kernel serves (normalization_resident.hpp);
+// otherwise two do (normalization_passes.cuh). Channels-last images have their own kernels (channels_last.cuh).
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>

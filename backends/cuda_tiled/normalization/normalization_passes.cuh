@@ -1,14 +1,14 @@
-// Batch norm of images in two kernels, for channels that no block's registers hold.
+// Batch norm of images in two kernels, for channels that are too large for the registers of a thread block.
 //
-// Forward and backward are two kernels each. In both a block has a share of a channel, its elements taken as one
-// sequence through the rows, four at a time where they lie so. The first kernel reduces each share; the second puts the
-// channel's shares together anew in every block, which is a few loads for one warp and saves a kernel and a counter,
-// and goes on to write. It takes the blocks from the last to the first, since what the first kernel read last is still
-// in the cache.
+// The forward and the backward pass have two kernels each. In both a block has a share of a channel. The elements of
+// the channel form one sequence through the rows, read four at a time if the layout allows it. The first kernel reduces
+// each share. In the second every block merges the shares of its channel itself, which is a few loads for one warp and
+// saves a kernel and a counter. Then it writes the result. It takes the blocks from last to first, since the data that
+// the first kernel read last is still in the cache.
 //
-// A thread has 16 elements in flight, whose mean and squares of differences are formed in registers, so that memory is
-// read once for both; means and squares of threads, warps and shares are then merged (Chan, Golub and LeVeque, 1983).
-// The mean square minus the squared mean would lose what the two have in common.
+// A thread has 16 elements in flight and computes their mean and squared differences in registers, so that memory is
+// read once for both. The moments of threads, warps and shares are then merged (Chan, Golub and LeVeque, 1983). The
+// mean square minus the squared mean would lose the digits that the two have in common.
 #pragma once
 
 #include <cstdint>
@@ -92,14 +92,14 @@ __device__ inline Moments channel_statistics(const float2* parts, const Split& s
   return merge_warp(mine);
 }
 
-// What is done with y at the end.
+// The ops on y at the end.
 template <class T>
 struct Ending {
   const T* residual = nullptr;
   bool relu = false;
 };
 
-// What a channel's elements are normalised by: y = (x - mean) * factor + beta.
+// The normalisation of a channel's elements: y = (x - mean) * factor + beta.
 struct Affine {
   float mean;
   float factor;

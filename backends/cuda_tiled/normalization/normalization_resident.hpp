@@ -1,5 +1,5 @@
-// BATCH_NORM and its backward in one pass over memory, where the registers of a block, or of a cluster of blocks, hold
-// a channel.
+// BATCH_NORM and its gradient in one pass over memory, for channels that fit the registers of a thread block or of a
+// cluster.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ __device__ float finish(float y, float residual, bool relu) {
   return relu && y < 0.0F ? 0.0F : y;
 }
 
-// dy as it comes to the batch norm.
+// dy at the input of the batch norm's gradient.
 template <unsigned width, class T>
 __device__ __forceinline__ void load_gradient(const Backward<T>& b, int64_t address, float* dy) {
   load<width>(b.dy + address, dy);
@@ -43,14 +43,14 @@ struct BatchNormPlan {
 
 // Throws Refusal.
 BatchNormPlan batch_norm_plan(const backends::BatchNorm& shape);
-// `parts` is of plan.workspace_bytes.
+// `parts` has plan.workspace_bytes bytes.
 template <class T>
 void run_batch_norm(const BatchNormPlan& plan, const Forward<T>& f, float2* parts, cudaStream_t stream);
 template <class T>
 void run_batch_norm_backward(const BatchNormPlan& plan, const Backward<T>& b, cudaStream_t stream);
 namespace resident {
 
-// False: the channel is too large, and nothing was done.
+// Returns false and does nothing if the channel is too large.
 template <class T>
 bool forward(const Forward<T>& f, const Split& split, cudaStream_t stream);
 template <class T>

@@ -1,6 +1,6 @@
-// BATCH_NORM of channels-last images whose statistics come with them: of every slab of rows of the matrix
-// [pixels, channels] that the images are, mean and sum of squared differences, as a convolution leaves them
-// (half/half_product.hpp). The images are then read once.
+// BATCH_NORM of channels-last images whose statistics were computed by a convolution (half/half_product.hpp). For every
+// slab of rows of the matrix [pixels, channels] it gets the mean and the sum of squared differences. So the images are
+// read only once.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// SGD and ADAM (and AdamW) over flat vectors in place, as each.cuh has it: 12 to 28 bytes a parameter, 16 a thread and
-// access. The learning rate and the step are read from device memory: a captured graph would replay arguments.
+// SGD and ADAM (and AdamW) over flat vectors in place, by the kernel of each.cuh: 12 to 28 bytes a parameter, moved by
+// 16 bytes for each thread and access. The learning rate and the step are read from device memory, since a captured
+// graph would replay kernel arguments.
 #include "common/optimizer.hpp"
 #include "cuda_common/add_op.hpp"
 #include "device.hpp"

@@ -1,7 +1,7 @@
-// What the kernels of channels-last pooling share: where threads are in the images, and how they walk through windows.
+// Helpers of the channels-last pooling kernels: the position of each thread in the images, and loops over windows.
 //
-// A thread has up to 16 bytes of neighbouring channels of one pixel, so that neighbouring threads read and write
-// neighbouring memory whatever the window. Windows overlap in the cache.
+// A thread handles up to 16 bytes of neighbouring channels of one pixel, so that neighbouring threads read and write
+// neighbouring memory for any window. Where windows overlap, the cache serves the repeated reads.
 #pragma once
 
 #include <gpunn/abi.h>
@@ -67,7 +67,7 @@ struct Images {
         by_columns(by_inputs ? pool.columns.inputs : pool.columns.outputs),
         by_rows(by_inputs ? pool.rows.inputs : pool.rows.outputs) {}
 
-  // What a window's sum is divided by.
+  // The divisor of a window's sum.
   __device__ float divisor(const Span& r, const Span& c) const {
     return static_cast<float>(count_padding ? rows.window * columns.window : (r.end - r.begin) * (c.end - c.begin));
   }

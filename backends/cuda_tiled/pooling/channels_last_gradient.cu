@@ -1,7 +1,8 @@
-// The gradient of channels-last maxima. A block has a tile of an image's pixels, at some packs of channels. It finds
-// the maximum of each window that holds one of them, and keeps in shared memory which pixel that is, with the window's
-// gradient; then each pixel of the tile adds up the gradients of the windows that it won. The images are read once,
-// but for windows that reach over the tile's edge. No two threads write the same place, so the sums have one order.
+// The gradient of max pooling for channels-last images. A thread block has a tile of an image's pixels, at some packs
+// of channels. It finds the maximum of each window that overlaps the tile and keeps its pixel and the window's gradient
+// in shared memory. Then each pixel of the tile adds the gradients of the windows whose maximum it is. The images are
+// read once, except for windows that extend beyond the tile. No two threads write the same place, so the order of the
+// sums is fixed.
 #include <gpunn/abi.h>
 
 #include <algorithm>

@@ -1,11 +1,11 @@
-// Which of a window's elements is its maximum, as MAX_POOL2D has it.
+// The comparison that determines a window's maximum in MAX_POOL2D.
 #pragma once
 
 #include <cuda_runtime.h>
 
 namespace gpunn::cuda_tiled {
 
-// Whether b takes the maximum from a, which comes before it: a NaN wins, and of equals the first.
+// Whether b replaces the earlier element a as the maximum: a NaN wins, and the first of equal elements.
 __device__ __forceinline__ bool beats(float b, float a) { return a == a && (b > a || b != b); }
 
 }  // namespace gpunn::cuda_tiled

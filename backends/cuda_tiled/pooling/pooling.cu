@@ -1,15 +1,15 @@
-// MAX_POOL2D and its backward for windows of 2x2 at stride 2 without padding, in kernels of our own; other windows are
-// the base's.
+// MAX_POOL2D and its gradient for windows of 2x2 at stride 2 without padding; the base serves other windows of packed
+// images.
 //
-// Not cuDNN's: its documentation leaves open which of several equal maxima gets the gradient and what a window of
-// nothing but minus infinity gives, where ops.h does not. And it has no way around reading y in the backward, which
-// windows that don't overlap make unnecessary: a thread has the whole window before it and finds the maximum again.
+// These kernels replace cuDNN's for two reasons. cuDNN's documentation does not say which of several equal maxima gets
+// the gradient, nor the result for a window of minus infinities, while ops.h does. Its gradient also has to read y,
+// which is unnecessary if windows don't overlap: a thread sees the whole window and finds the maximum again.
 //
-// AVG_POOL2D and its backward where the window is the whole image, as residual networks end in: a warp an image, whose
-// lanes read neighbours. The base has a thread an image, whose neighbours are H * W floats away. The order of additions
-// is the shape's alone. (cuDNN's pooling has not been timed against it.)
+// AVG_POOL2D and its gradient for windows that cover the whole image, as at the end of residual networks. One warp sums
+// one image, and its lanes read neighbours. In the base one thread sums one image, and neighbouring threads read H * W
+// floats apart. The order of additions depends on the shape alone.
 //
-// Channels-last images: channels_last.cu, channels_last_gradient.cu.
+// Channels-last images are in channels_last.cu and channels_last_gradient.cu.
 #include <cstdint>
 #include <limits>
 

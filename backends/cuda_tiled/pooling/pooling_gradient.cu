@@ -1,8 +1,9 @@
-// Two kernels. Windows of 2x2 side by side, of an even width: a thread has whole windows before it, two rows of two or
-// four columns, finds each maximum anew, and writes each element of dx once, all accesses being of 8 or 16 bytes. Any
-// other windows: a block takes whole images, and shared memory has each window's gradient and place of its maximum.
+// Two kernels. The first serves adjacent 2x2 windows of even width. A thread has whole windows, two rows of two or four
+// columns. It finds each maximum again and writes each element of dx once, with accesses of 8 or 16 bytes. The second
+// serves all other windows: a thread block takes whole images, and shared memory holds each window's gradient and the
+// position of its maximum.
 //
-// A block has a share of a channel (channel_sums.cuh), or, where no sum is wanted, of all planes.
+// A block has a share of a channel (channel_sums.cuh), or a share of all planes if no sum is needed.
 #include <cstdint>
 
 #include "channel_sums.cuh"

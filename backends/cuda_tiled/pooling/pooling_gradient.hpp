@@ -1,5 +1,5 @@
-// The gradient of MAX_POOL2D or AVG_POOL2D and that of the ReLU before it in one pass, and its sum by channel, which is
-// the gradient of a bias before that. subgraphs/pooling.hpp has the figures.
+// Computes in one pass the gradient of MAX_POOL2D or AVG_POOL2D, that of the ReLU before it, and its sum by channel,
+// which is the gradient of a bias before the ReLU. subgraphs/pooling.hpp has the measurements.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct PoolingGradient {
   uint64_t workspace_bytes = 0;
   unsigned shared_bytes = 0;
 
-  // Of an image.
+  // The number of patches of an image.
   int64_t patches() const { return (pool.rows.inputs + 1) / 2 * (pool.columns.inputs / width); }
 };
 

@@ -1,5 +1,5 @@
-// QUANTIZE, DEQUANTIZE and FAKE_QUANTIZE at the speed of memory: four numbers a thread and access, four accesses in
-// flight.
+// QUANTIZE, DEQUANTIZE and FAKE_QUANTIZE at the speed of memory: four numbers for each thread and access, four accesses
+// in flight.
 #include <cstdint>
 
 #include "common/quantization.hpp"

@@ -1,5 +1,5 @@
-// QUANTIZED_CONV2D of channels-last images as a product of pixels and filters on tensor cores (implicit GEMM):
-// quantized_kernel.cuh.
+// QUANTIZED_CONV2D of channels-last images as a product of pixels and filters on tensor cores (implicit GEMM). The
+// kernel is in quantized_kernel.cuh.
 #pragma once
 
 #include <gpunn/ops.h>
@@ -20,11 +20,12 @@ struct QuantizedConvolution {
   bool residual = false;
   int64_t terms = 0;  // of a sum
 
-  // Kernels of packed images are the base's, an element a thread.
+  // The base serves packed images, with one thread an element.
   int score() const { return 2; }
 };
 
-// As the kernels take it. Of y, a group's channels are `outputs` of all_outputs; of x, group_channels of channels.
+// The kernels' arguments. Each group has `outputs` of the all_outputs channels of y, and group_channels of the
+// `channels` channels of x.
 struct QuantizedArguments {
   const uint8_t* x = nullptr;
   const uint8_t* w = nullptr;
@@ -51,22 +52,23 @@ struct QuantizedArguments {
   int32_t y_zero_point = 0, low = 0;  // the lowest number that is stored
 };
 
-// A block makes tile_m pixels x tile_n filters of y, a warp of it warp_m x warp_n, from `stages` tiles of tile_k terms.
+// A block computes tile_m pixels x tile_n filters of y, each of its warps warp_m x warp_n, from `stages` tiles of
+// tile_k terms.
 struct QuantizedTile {
   int tile_m, tile_n, tile_k;
   int warp_m, warp_n;
   int stages;
 };
 
-// Of images whose groups have a multiple of 16 channels.
+// For images whose groups have a multiple of 16 channels.
 inline constexpr QuantizedTile kQuantizedTiles[] = {
     {128, 128, 64, 64, 32, 4}, {128, 128, 128, 64, 32, 3}, {128, 256, 64, 64, 64, 4}, {256, 128, 64, 64, 64, 4},
     {256, 64, 64, 64, 32, 4},  {128, 64, 64, 32, 32, 4},   {64, 64, 64, 32, 32, 4},
 };
-// Of any.
+// For any number of channels.
 inline constexpr QuantizedTile kGatheredTiles[] = {{128, 64, 64, 32, 32, 2}, {64, 64, 64, 32, 32, 2}};
 
-// By kQuantizedTiles[index] or kGatheredTiles[index].
+// Uses the tile kQuantizedTiles[index] or kGatheredTiles[index].
 void launch_quantized(int index, const QuantizedArguments& arguments, cudaStream_t stream);
 void launch_gathered(int index, const QuantizedArguments& arguments, cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// What serves any number of channels, and what a zero point other than 0 needs.
+// Kernels for any number of channels, and the preparation for zero points other than 0.
 #include "quantized/quantized_kernel.cuh"
 
 namespace gpunn::cuda_tiled {

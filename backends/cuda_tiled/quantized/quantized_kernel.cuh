@@ -1,22 +1,23 @@
-// quantized:128x128 and its like: convolution in eight bits as an implicit GEMM on tensor cores (mma.sync, sm_80 and
-// later). A row of A is a pixel of y, and along K lie the channels of its first tap, those of the second, and so on: as
-// a channels-last image has them, so that 16 bytes of a row are 16 neighbouring channels of one pixel of x. B has a
-// filter a row, K along memory as well.
+// quantized:128x128 and its siblings: convolution in eight bits as an implicit GEMM on tensor cores (mma.sync, from
+// sm_80 on). A row of A is a pixel of y. Along K lie the channels of the first tap, then those of the second, and so
+// on. In a channels-last image 16 bytes of a row are therefore 16 neighbouring channels of one pixel of x. B has one
+// filter a row, with K along memory as well.
 //
-// Tiles come to shared memory by asynchronous copies of 16 bytes, some stages ahead. Chunks of 16 bytes are swizzled
-// there, so that the eight rows that ldmatrix reads at a time lie in different banks. A warp multiplies 16 x 8 x 32 an
-// instruction, u8 by s8 with sums in s32, which are exact. Filters are stored with the zero point 128: flipping the
+// Asynchronous copies of 16 bytes bring the tiles to shared memory, some stages ahead. There the 16-byte chunks are
+// swizzled, so that the eight rows that ldmatrix reads at a time lie in different banks. A warp multiplies 16 x 8 x 32
+// in one instruction, u8 by s8, with exact sums in s32. Filters are stored with the zero point 128: flipping the
 // highest bit of each byte makes them s8.
 //
-// x has a zero point, z: sum (x - z) w = sum x w - z sum w. What is subtracted is known before (`first`), if padding is
-// z too and not left out; so a tap outside the image copies 16 bytes of z. For z = 0, as behind every ReLU, copies fill
-// in zeros themselves, and nothing is prepared.
+// If x has a zero point z, then sum (x - z) w = sum x w - z sum w. The subtracted term is known in advance (`first`) if
+// the padding counts as z. So a tap outside the image copies 16 bytes of z. For z = 0, as behind every ReLU, the copies
+// fill in zeros themselves and nothing is prepared.
 //
-// The results go back through shared memory, where the residual was put first, so that both are read and written 16
-// bytes a thread. The residual is copied beside the first tiles: products of few terms wait for memory once.
+// The results return through shared memory, where the residual was loaded first, so that both are read and written 16
+// bytes a thread. The residual is copied together with the first tiles, so that products of few terms wait for memory
+// only once.
 //
-// Where groups have another number of channels, 16 bytes of a row may belong to several taps: the threads then gather
-// them one by one, without asynchronous copies (kGather).
+// If groups have another number of channels, 16 bytes of a row may span several taps. The threads then gather the bytes
+// one by one, without asynchronous copies (kGather).
 #pragma once
 
 #include <algorithm>
@@ -63,7 +64,7 @@ struct QuantizedTiling {
   }
 };
 
-// Where a term of the sums lies: which channel of which tap.
+// The position of a term of the sums: its channel and its tap.
 struct QuantizedTerm {
   int channel, tap_row, tap_column;
 
@@ -243,7 +244,7 @@ __device__ __forceinline__ void for_results(const QuantizedArguments& a, int fir
   }
 }
 
-// What the sums of a filter become.
+// The scaling of a filter's sums to results.
 template <class T>
 struct QuantizedColumns {
   float factor[T::kTileN], offset[T::kTileN];

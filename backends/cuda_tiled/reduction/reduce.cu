@@ -1,9 +1,10 @@
 // REDUCE over any axes.
 //
-// Where x's innermost dimension is reduced, an output's terms are runs of neighbours, which its threads read four at a
-// time. Where it is kept, a block takes 32 neighbouring outputs and walks down their terms, a row of 32 neighbours to a
-// warp. Either way an output's terms are cut into as many parts as fill the GPU, and a second kernel adds the parts in
-// their order: equal inputs give equal bits. What turns a term's number into its place are products (divider.cuh).
+// If x's innermost dimension is reduced, the terms of an output are runs of neighbours, which its threads read four at
+// a time. If it is kept, a thread block computes 32 neighbouring outputs and walks down their terms, with one row of 32
+// neighbours for each warp. In both cases an output's terms are split into as many parts as fill the GPU, and a second
+// kernel adds the parts in their order: equal inputs give equal bits. Multiplications instead of divisions turn a
+// term's number into its position (divider.cuh).
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

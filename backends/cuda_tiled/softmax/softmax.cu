@@ -1,10 +1,10 @@
-// SOFTMAX, LOG_SOFTMAX, SOFTMAX_CROSS_ENTROPY and their backwards for rows of up to 1024 classes: a row to some lanes
-// of a warp, which keep it in registers, so that memory is read once and written once. Maximum and sum come by
-// shuffles, without shared memory and without waiting for other warps. Rows of few classes share a warp: eight lanes do
-// for eight. The cross-entropy is one pass as well: the lane that has the label's class writes the loss.
+// SOFTMAX, LOG_SOFTMAX, SOFTMAX_CROSS_ENTROPY and their gradients for rows of up to 1024 classes. Some lanes of a warp
+// process a row and keep it in registers, so that memory is read once and written once. Shuffles compute maximum and
+// sum, without shared memory and without waiting for other warps. Rows of few classes share a warp: eight lanes serve
+// eight classes. The cross-entropy is one pass as well: the lane that holds the label's class writes the loss.
 //
-// H200: the cross-entropy of 512 rows of 10 classes 1.6 us and its gradient 1.4, the time of a launch; of 32768 rows of
-// 1000 classes 65.8 us and 65.6, 4.0 TB/s, where a copy of as many bytes takes 67.1.
+// H200: the cross-entropy of 512 rows of 10 classes takes 1.6 us and its gradient 1.4 us, the time of a launch. For
+// 32768 rows of 1000 classes they take 65.8 us and 65.6 us, 4.0 TB/s; a copy of as many bytes takes 67.1 us.
 #include <array>
 #include <cmath>
 #include <cstdint>

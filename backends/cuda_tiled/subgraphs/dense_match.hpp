@@ -1,4 +1,4 @@
-// Finds the gradients behind dense layers that dense_gradient.hpp fuses.
+// Finds the gradients of dense layers that dense_gradient.hpp fuses.
 #pragma once
 
 #include <gpunn/subgraph.hpp>
@@ -9,7 +9,7 @@
 
 namespace gpunn::cuda_tiled {
 
-// The ids of what the two ops read and write; none where they are not there.
+// The ids of the values that the two ops read and write; none if the pattern does not match.
 struct DenseSubgraph {
   std::size_t ops = 0;
   std::array<int32_t, 3> inputs{};   // dy, w, y

@@ -1,4 +1,4 @@
-// Finds poolings with neighbours that pooling.hpp fuses: which ops, and which values.
+// Finds the pooling ops and neighbours that pooling.hpp fuses, and their values.
 #pragma once
 
 #include <gpunn/subgraph.hpp>
@@ -12,7 +12,7 @@
 
 namespace gpunn::cuda_tiled {
 
-// Ids of values; -1: nothing of the kind.
+// Ids of values; -1: absent.
 struct PoolSubgraph {
   std::size_t ops = 0;  // 0: there is none
   std::string reason;   // why there is none, where something of the kind begins

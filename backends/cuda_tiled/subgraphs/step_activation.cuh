@@ -1,7 +1,6 @@
-// Activations and dropout, and their way back.
+// Activations and dropout of a fused training step, and their gradients.
 //
-// Dropout leaves a mark in what it makes: -0 is an element that was dropped, and nothing else is. So the way back draws
-// no numbers.
+// Dropout marks its output: -0 is a dropped element, and nothing else is. So the backward pass draws no random numbers.
 #pragma once
 
 #include <gpunn/random.h>

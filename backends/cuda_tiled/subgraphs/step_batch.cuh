@@ -1,4 +1,5 @@
-// The beginning of a step: which samples, their pixels, and the weights into shared memory.
+// The beginning of a fused training step: finds the samples of the batch, and copies their pixels and the weights to
+// shared memory.
 #pragma once
 
 #include <gpunn/abi.h>
@@ -9,7 +10,7 @@
 
 namespace gpunn::cuda_tiled {
 
-// What the cluster's images are.
+// The samples of the cluster's images.
 struct StepBatch {
   int64_t counter;             // of steps
   int64_t expected;            // step
@@ -21,7 +22,7 @@ struct StepBatch {
   int labels[kMostStepImages];
 };
 
-// What a step hands from its first kernel to its second.
+// The data that a step passes from its first kernel to its second.
 struct StepHead {
   float rate;
   float correction1;  // of Adam
@@ -30,7 +31,7 @@ struct StepHead {
   int64_t step;
 };
 
-// As SAMPLE_INDICES: the sample at `row` of the batch, or -1.
+// The sample at `row` of the batch, as SAMPLE_INDICES computes it, or -1.
 __device__ __forceinline__ int sample_index(const StepPlan& plan, int64_t step, int row) {
   const int64_t position = step % plan.steps * plan.sample.batch + row;
   if (row >= plan.batch || position >= plan.sample.rows) return -1;
@@ -57,7 +58,7 @@ __device__ __forceinline__ int64_t step_after(const StepPlan& plan, int64_t step
   return max(static_cast<int64_t>(static_cast<uint64_t>(step) + static_cast<uint64_t>(plan.advance)), int64_t{0});
 }
 
-// What is noted of a row of a step's batch: the sample, -1 for none, kNotNoted where no slot has that step.
+// The note on a row of a step's batch: the sample, -1 for none, kNotNoted if no slot has that step.
 inline constexpr int kNotNoted = -2;
 
 __device__ __forceinline__ int noted_sample(const StepPlan& plan, const StepTensors& tensors, int64_t step, int row) {
@@ -90,7 +91,7 @@ __device__ __forceinline__ void guess_labels(const StepPlan& plan, const StepTen
   if (lane == 0) batch.count = sample_count(plan, max(batch.expected, int64_t{0}));
 }
 
-// Has the sample that this block will fetch in the next step brought to the L2 cache. By one warp.
+// Prefetches the sample of this block's next step to the L2 cache. Called by one warp.
 __device__ __forceinline__ void prefetch_sample(const StepPlan& plan, const StepTensors& tensors, int64_t step,
                                                 int row) {
   const int index = noted_sample(plan, tensors, step, row);
@@ -100,7 +101,7 @@ __device__ __forceinline__ void prefetch_sample(const StepPlan& plan, const Step
   for (int64_t at = threadIdx.x % 32 * 128; at < bytes; at += 32 * 128) prefetch_line(sample + at);
 }
 
-// What they are, once the step before has ended. By one warp.
+// Finds the actual samples once the previous step has ended. Called by one warp.
 __device__ __forceinline__ void find_batch(const StepPlan& plan, const StepTensors& tensors, int first_row, int images,
                                            StepBatch& batch) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -122,7 +123,7 @@ __device__ __forceinline__ void find_batch(const StepPlan& plan, const StepTenso
   }
 }
 
-// Of a batch that is ready. By one warp.
+// The same for a batch that is ready. Called by one warp.
 __device__ __forceinline__ void find_ready_batch(const StepPlan& plan, const GeneralTensors& tensors, int first_row,
                                                  int images, StepBatch& batch) {
   const int lane = static_cast<int>(threadIdx.x % 32);
@@ -150,7 +151,7 @@ __device__ __forceinline__ void copy_sample(const StepPlan& plan, const GeneralT
   for (int at = thread; at < plan.sample_size; at += threads) put(at, __ldcg(x + at));
 }
 
-// Of a sample that RANDOM_SHIFT moves: image `row` of the batch at `counter`.
+// The same for a sample that RANDOM_SHIFT moves: image `row` of the batch at `counter`.
 template <class Put>
 __device__ __forceinline__ void gather_shifted(const StepPlan& plan, const GeneralTensors& tensors, int index,
                                                int64_t counter, int row, int thread, int threads, Put put) {

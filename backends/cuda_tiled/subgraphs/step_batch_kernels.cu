@@ -1,4 +1,4 @@
-// The first kernel of a step with other losses or with images that are shifted or made by ops before.
+// Instances of a step's first kernel with other losses, or with images that are shifted or made by earlier ops.
 #include "step_launch.cuh"
 
 namespace gpunn::cuda_tiled {

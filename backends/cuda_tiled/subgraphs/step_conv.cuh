@@ -1,14 +1,14 @@
-// The convolutions of one image in shared memory, by the threads of a block.
+// The convolutions of one image in shared memory, by the threads of a block, in a fused training step.
 //
-// A thread keeps a row's TILE neighbouring outputs of 3 or 4 filters in registers. For each row of the filter it reads
-// TILE + S - 1 numbers of x once and slides over them, S * TILE multiplications a filter: 105 to 140 for some 16 reads
-// from shared memory, where a thread an output would read two numbers for each. Neighbouring threads have neighbouring
-// strips and rows and the same filters, so that the weights are one broadcast; the pitch of a row is chosen for the
-// banks (step_plan.cpp). Rows of padding are never multiplied; columns of padding are zeros in memory.
+// A thread keeps TILE neighbouring outputs of a row, for 3 or 4 filters, in registers. For each row of the filter it
+// reads TILE + S - 1 numbers of x once and slides over them, with S * TILE multiplications a filter. That is 105 to 140
+// multiplications for some 16 reads from shared memory; with one output a thread each product would take two reads.
+// Neighbouring threads have neighbouring strips and rows and the same filters, so that the weights are one broadcast.
+// The pitch of a row avoids bank conflicts (step_plan.cpp). Rows of padding are never multiplied; columns of padding
+// are zeros in memory.
 //
-// The gradient towards x is the same pass over dy with the filters turned round. The gradient towards the weights
-// slides over x likewise: a thread has S * FILTERS sums of one row of the filter. step_sparse.cuh has other ways for
-// both.
+// The data gradient is the same pass over dy with the filters rotated by 180 degrees. The weight gradient slides over x
+// likewise: a thread has S * FILTERS sums of one row of the filter. step_sparse.cuh has other ways to compute both.
 #pragma once
 
 #include <type_traits>

@@ -1,12 +1,12 @@
-// Dense layers of the cluster's images. A block has `slice` rows of w in shared memory (an eighth of them, or all) and
-// makes their outputs for all images.
+// Dense layers of a fused training step, for the images of a cluster. A block has `slice` rows of w in shared memory
+// (an eighth of them, or all) and computes their outputs for all images.
 //
-// Forward: y[image][row] = x[image] . w[row]. A warp takes 16 rows and a share of the length; a thread has one image
-// and 4 rows. 8 threads read one row by 16 bytes (a broadcast), 4 threads one image: 5 accesses without a conflict for
+// Forward: y[image][row] = x[image] . w[row]. A warp has 16 rows and a share of the length; a thread has one image and
+// 4 rows. 8 threads read one row by 16 bytes (a broadcast), and 4 threads one image: 5 accesses without a conflict for
 // 16 multiplications a thread. The warps that share a length leave their sums in scratch, to be added in order.
 //
-// Backward needs the columns of w, of which the block has but its rows': so it makes from its own rows' dy a share of
-// every image's dx and sends each share to the block that needs it, which adds the eight in order. w is kept once.
+// Backward needs the columns of w, but the block only has its rows. So it computes from its own rows' dy a share of
+// every image's dx and sends each share to the block that needs it, which adds the eight in order. w is stored once.
 #pragma once
 
 #include "step_shared.cuh"

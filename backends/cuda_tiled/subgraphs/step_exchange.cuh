@@ -1,10 +1,10 @@
-// Sums over all images for batch norm. Each block tells its own, in a word with the number of the run, so that whoever
-// reads the word sees by it that it has come: neither a barrier nor a fence is needed. One warp of the grid adds up a
-// channel's words, in order, and publishes the result in the same way. All blocks must be resident (step_kernels.cu
-// sees to it).
+// Sums over all images of a batch, for batch norm in a fused training step. Each block publishes its sum in a word
+// together with the number of the run. A reader sees from the word that it has arrived: no barrier or fence is needed.
+// One warp of the grid adds a channel's words, in order, and publishes the result in the same way. All blocks must be
+// resident (step_kernels.cu checks this).
 //
-// If every block read the words of all others, they would read megabytes at once from the L2 cache, again and again
-// while they wait.
+// A single warp reads the words because otherwise every block would repeatedly read megabytes from the L2 cache while
+// it waits.
 #pragma once
 
 #include "step_batch.cuh"
@@ -66,7 +66,7 @@ __device__ __forceinline__ void hear(const uint64_t* from, uint32_t run, int sou
   }
 }
 
-// Where the blocks tell each other of a batch norm's channels, in one direction.
+// The memory through which the blocks exchange the sums of a batch norm's channels, in one direction.
 struct NormExchange {
   uint64_t* told;     // [channel][source]
   uint64_t* results;  // [copy][channel]

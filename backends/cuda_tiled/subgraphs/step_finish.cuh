@@ -1,5 +1,5 @@
-// What the kernels with kFinishPart do with a convolution's sums: activations, means of windows, dropout, and the way
-// back.
+// The epilogue of convolutions in the kernels with kFinishPart: activations, means of windows and dropout, and their
+// gradients.
 #pragma once
 
 #include "step_activation.cuh"
@@ -46,7 +46,7 @@ __device__ __forceinline__ void keep_sums(const StepTensors& tensors, const Conv
   });
 }
 
-// What the way forward has kept, back to shared memory: what windows picked, or all sums.
+// Copies the values kept by the forward pass back to shared memory: the elements that windows picked, or all sums.
 template <class B>
 __device__ __forceinline__ void fetch_kept(const StepTensors& tensors, int row) {
   const StepPlan& plan = shared_plan();

@@ -1,4 +1,4 @@
-// The first kernel of a step with other activations, means of windows or dropout.
+// Instances of a step's first kernel with other activations, means of windows or dropout.
 #include "step_launch.cuh"
 
 namespace gpunn::cuda_tiled {

@@ -1,4 +1,4 @@
-// Kernel 3 of a step: what bounds and uses the gradients once the norm of all of them is known.
+// Kernel 3 of a step: bounds the gradients and runs the optimizer once the norm of all gradients is known.
 #pragma once
 
 #include "dependent_launch.cuh"

@@ -1,7 +1,7 @@
-// The kernels that know all parts of a step, and kernel 3.
+// Instances of a step's kernels with all optional parts, and kernel 3.
 //
-// H200, batch 128, a training step in us; the plain networks take 31.7 (LeNet-5) and 14.8 (MLP 784-128-10). An instance
-// of fewer parts runs most of these: RMSprop takes 38.3 us with all parts.
+// H200, batch 128, a training step in us. The plain networks take 31.7 (LeNet-5) and 14.8 (MLP 784-128-10). Most of
+// these cases run on an instance of fewer parts: RMSprop takes 38.3 us with all parts.
 //
 //   LeNet-5  RMSprop                                              32.5
 //            shifts                                               32.6

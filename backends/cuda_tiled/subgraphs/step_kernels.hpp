@@ -1,4 +1,4 @@
-// The kernels of a step.
+// The kernels of a fused training step, as the host calls them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,13 +7,13 @@
 
 namespace gpunn::cuda_tiled {
 
-// What the current device has for the kernels; no shared memory where they can't run.
+// The resources of the current device for the kernels; no shared memory if they can't run.
 StepLimits step_limits();
 
-// Whether the device runs all blocks of the first kernel at the same time, where they wait for each other.
+// Whether the device runs all blocks of the first kernel at the same time, if they wait for each other.
 bool step_is_resident(const StepPlan& plan);
 
-// One whole step on `stream`. Throws where a launch fails.
+// Runs one whole step on `stream`. Throws if a launch fails.
 void launch_step(const StepPlan& plan, const GeneralTensors& tensors, cudaStream_t stream);
 
 }  // namespace gpunn::cuda_tiled

@@ -1,5 +1,5 @@
-// How the kernels of a step are launched. Each set of parts has a source file with its instances, which instantiates
-// these templates; step_kernels.cu chooses among them.
+// Launches the kernels of a step. Each set of parts has a source file with its instances, which instantiates these
+// templates; step_kernels.cu chooses among them.
 #pragma once
 
 #include "cuda_common/check.hpp"
@@ -81,7 +81,7 @@ void launch_update(const StepPlan& plan, const GeneralTensors& tensors, cudaStre
               tensors);
 }
 
-// What is in the place of the first kernel where batches are large.
+// Replaces the first kernel if batches are large.
 void launch_rounds(const StepPlan& plan, const GeneralTensors& tensors, cudaStream_t stream);
 
 // Kernel 3.

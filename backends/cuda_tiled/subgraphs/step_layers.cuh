@@ -1,4 +1,4 @@
-// The parts of kernel 1 of a step, in their order: convolutions, dense layers, loss, and the way back.
+// The phases of a step's kernel 1, in their order: convolutions, dense layers, loss, and the backward pass.
 #pragma once
 
 #include "step_batch.cuh"
@@ -41,7 +41,7 @@ __device__ __forceinline__ void store_gradient(const StepTensors& tensors, int l
   }
 }
 
-// Where dense layer `layer`'s backward leaves the gradient of the layer below: masked.
+// Stores the gradient of the layer below, masked, from dense layer `layer`'s backward pass.
 template <class B>
 __device__ __forceinline__ void store_below(const StepTensors& tensors, int layer, int rank, int first_row, int from,
                                             int row, int image, float value) {

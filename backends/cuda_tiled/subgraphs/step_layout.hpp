@@ -1,4 +1,4 @@
-// Where buffers lie, one behind the other.
+// Lays out buffers in memory, one behind the other.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace gpunn::cuda_tiled {
 
 class Layout {
  public:
-  // Floats, from a multiple of 16 bytes.
+  // Takes floats, starting at a multiple of 16 bytes.
   int take(int64_t floats) {
     const int64_t at = used_;
     used_ += (floats + 3) / 4 * 4;
@@ -23,8 +23,8 @@ class Layout {
   int64_t used_ = 0;
 };
 
-// The places in shared memory of the kernels for large batches (step_rounds.cuh), and how many blocks they have. False
-// where a block doesn't fit.
+// Lays out shared memory for the kernels of large batches (step_rounds.cuh), and counts their blocks. Returns false if
+// a block doesn't fit.
 bool lay_out_rounds(StepPlan& plan, const StepLimits& limits);
 
 // Whether a plan for large batches is faster than `single`, which has a block an image.

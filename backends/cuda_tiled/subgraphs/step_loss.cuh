@@ -1,4 +1,4 @@
-// Softmax with cross-entropy of a row of logits, by a warp.
+// Softmax with cross-entropy, and the other losses of a fused training step. One warp computes one row of logits.
 #pragma once
 
 #include <climits>
@@ -18,7 +18,7 @@ __device__ __forceinline__ T warp_sum(T value) {
   return value;
 }
 
-// Of a row of logits, by a warp.
+// The softmax of a row of logits, computed by a warp.
 struct Softmax {
   float most;
   float sum;  // of exp(logit - most)
@@ -73,7 +73,7 @@ __device__ __forceinline__ void loss_of(const StepPlan& plan, const StepTensors&
   }
 }
 
-// Of kernels with kLossPart: a row of targets, by a class.
+// For kernels with kLossPart: a row of targets, indexed by class.
 struct TargetRow {
   const float* at;  // nullptr: zeros
 

@@ -1,10 +1,10 @@
-// Recognises the training step of a small network in a program: layers, a loss, their backwards, and what surrounds
-// them as far as the step knows it. step_plan.hpp says what a network may be.
+// Recognises the training step of a small network in a program: the layers, a loss, their gradients, and the
+// surrounding ops that the fused step supports. step_plan.hpp describes the networks that it serves.
 //
-// The core are the layers behind the batch, the loss and all gradients. Around it three parts are fused where the step
-// knows them, and are ordinary ops before or behind it where it does not: the batch (samples drawn and normalised,
-// shifted; labels), the update (norm and bounds of the gradients, optimizers, an average of the parameters), and the
-// counters (metrics, histories).
+// The core consists of the layers behind the batch, the loss and all gradients. Three parts around it are fused if the
+// step supports them, and otherwise stay ordinary ops before or behind it. These are the batch (samples drawn,
+// normalised and shifted; labels), the update (norm and bounds of the gradients, optimizers, an average of the
+// parameters), and the counters (metrics, histories).
 #pragma once
 
 #include <gpunn/subgraph.hpp>
@@ -18,13 +18,13 @@
 
 namespace gpunn::cuda_tiled {
 
-// Where a flat array begins: `offset` bytes before a value.
+// The beginning of a flat array: `offset` bytes before a value.
 struct FlatBase {
   int32_t id = -1;
   int64_t offset = 0;
 };
 
-// Ids of the values that a step takes and leaves; -1: there is none.
+// Ids of the values that a step reads and writes; -1: absent.
 struct StepValues {
   int32_t data = -1;
   int32_t labels = -1;
@@ -45,7 +45,7 @@ struct StepValues {
   int32_t totals = -1;
   int32_t history = -1;
   int32_t norm_history = -1;
-  // What the step makes on its way, where it is wanted outside.
+  // Intermediate values of the step that other ops need.
   int32_t logits = -1;
   int32_t row_losses = -1;
   int32_t mean_loss = -1;

@@ -1,8 +1,8 @@
-// Batch norm behind convolutions, and its way back.
+// Batch norm behind the convolutions of a fused training step, and its gradient.
 //
-// Where windows' largest elements are taken behind it, they are picked while the blocks wait for the statistics: norm
-// and activation keep the order of the elements, or turn it round where gamma is negative. On the way back they are
-// all that has a gradient, until the norm spreads it over the plane.
+// If max pooling follows, each window's largest element is picked while the blocks wait for the statistics. Norm and
+// activation keep the order of the elements, or reverse it if gamma is negative. In the backward pass only the picked
+// elements have a gradient, until the norm spreads it over the plane.
 #pragma once
 
 #include "step_activation.cuh"

@@ -1,4 +1,5 @@
-// Batch norm behind dense layers, and its way back. A cluster tells one word of an output, for all of its images.
+// Batch norm behind the dense layers of a fused training step, and its gradient. A cluster publishes one word for each
+// output, for all of its images.
 #pragma once
 
 #include "step_batch.cuh"

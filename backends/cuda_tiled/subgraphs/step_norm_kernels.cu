@@ -1,4 +1,4 @@
-// The kernels of a step with batch norm and nothing else that the plain ones lack.
+// Instances of a step's kernels that add only batch norm to the plain ones.
 #include "step_launch.cuh"
 
 namespace gpunn::cuda_tiled {

@@ -1,4 +1,4 @@
-// What the second kernel does with a gradient: optimizers, bounds of gradients and averages.
+// The use of gradients in a step's second kernel: optimizers, bounds of gradients and averages of parameters.
 #pragma once
 
 #include <type_traits>
@@ -203,7 +203,7 @@ __device__ __forceinline__ float run_flat(const StepPlan& plan, const GeneralTen
   return g;
 }
 
-// What a thread loads early of its parameters.
+// The values of its parameters that a thread loads early.
 template <bool GENERAL>
 using LoadedParameter = std::conditional_t<GENERAL, FlatElement, Parameter>;
 

@@ -1,38 +1,32 @@
-// Kernel 1 of a step: forward, loss and backward. Weight gradients of convolutions leave it as a sum an image, those of
-// dense layers as their factors; step_update.cuh does the rest.
+// Kernel 1 of a step: forward pass, loss and backward pass. It leaves the weight gradients of convolutions as one sum
+// an image, and those of dense layers as their factors; step_update.cuh does the rest.
 //
-// 1. A block an image, clusters of 8 blocks, all activations in shared memory, nothing written but the factors. A dense
-//    layer's weights don't fit beside LeNet's activations, so a block has the rows of w (and those of its transpose)
-//    for an eighth of the outputs, makes them for all images of the cluster and stores them into all of its blocks;
-//    layers of up to 4096 weights are rather made by every block. H200, LeNet-5 at batch 128: 95 us a step, the MLP
-//    784-128-10 31: of clusters of 8 that fill their multiprocessors only 15 fit, not 16, and so the kernel runs twice
-//    as long.
-// 2. w kept once: backward scatters shares of dx instead (step_dense.cuh). What only one part of the kernel needs lies
-//    where another had its own, so that two blocks fit a multiprocessor. The plan lies in shared memory: as an
-//    argument, indexed by the layer, each of its fields was a slow read. 58 and 21 us.
-// 3. Clusters of 2 where convolutions run first: the weights, four times as many a block, come meanwhile. The second
-//    kernel draws the samples of the next step, 120 dependent multiplications each, while others wait. 42 and 20 us.
+// One thread block computes one image, and all activations stay in shared memory. A dense layer's weights don't fit
+// beside LeNet's activations, so the blocks of a cluster share them. Each block has the rows of w for a part of the
+// outputs, computes them for all images of the cluster and stores them into all of its blocks. Every block computes
+// layers of up to 4096 weights itself. w is stored once: the backward pass scatters shares of dx instead
+// (step_dense.cuh).
 //
-// 4. Nothing after the end of the step before that could be done earlier: samples are drawn two steps ahead, pixels
-//    fetched before it. What all blocks read at once is read by one warp of each, and each block begins elsewhere: one
-//    part of the L2 cache serves all of them. Filters are loaded all at once and turned round within the block; dense
-//    weights come in bulk. What blocks of a cluster send each other is counted where it arrives (step_sync.cuh); a
-//    barrier of the cluster costs a fence of all memory. The second kernel's dense tiles don't wait for the
-//    convolutions' backward part. 39.7 and 17.7 us.
-// 5. No calls: what was a function of its own for the sake of short code is inlined, 38.1 and 16.9 us. Rows of dense
-//    weights are asked for by half of the warps, not by one, which the first convolution had to wait for; and networks
-//    without convolutions keep their L1 cache. 36.8 and 16.1 us.
-// 6. Beside each other, what was one after the other. The last warp asks for dense weights, a lane a row, while the
-//    others are at the convolutions and don't wait for it. Where filters go is computed before they may be read. The
-//    next step's blocks may begin when the second kernel has, and have their pixels, which this step has brought to the
-//    L2 cache, when it ends: 1.2 us of LeNet's. The second kernel fetches one factor of the dense gradients, x, while
-//    the other one is made. Convolutions' backward without zeros (step_sparse.cuh). 32.6 and 14.9 us. A kernel for each
-//    kind of filters (StepCode), as what runs was scattered over too much code: 31.4 and 14.5 us.
+// Clusters have 8 blocks, or 2 if convolutions run first, because their time hides the loading of four times as many
+// weights a block. Phases of the kernel reuse each other's buffers, so that two blocks fit a multiprocessor. The plan
+// lies in shared memory, since indexed kernel arguments are slow to read.
 //
-// Of LeNet's time at step 5 all but some 5 us were this kernel's: 2 until filters had come, 6 in the first convolution,
-// 2.5 of which waited for warps that asked for dense weights, 4 in the second, 10 in dense layers and loss, which is
-// latency, not work, 13 in the convolutions' backward part. Tried and slower: dense products with 4 images a thread and
-// sums over the lanes of a warp; the last layer and the loss by one warp an image.
+// Several kinds of work are hidden behind other work:
+//   - Samples are drawn two steps ahead, 120 dependent multiplications each, in the second kernel. Pixels are fetched
+//     before the previous step ends, and this step brings those of the next step to the L2 cache.
+//   - One warp of each block reads the data that all blocks need. Each block begins at another place, since one part of
+//     the L2 cache serves all of them.
+//   - Filters are loaded all at once and rotated within the block. The last warp issues the bulk copies of the dense
+//     weights, one row a lane, during the convolutions. Filter addresses are computed before the filters may be read.
+//   - The receiver counts the data that the blocks of a cluster send (step_sync.cuh), because a barrier of the cluster
+//     costs a fence of all memory.
+//   - The next step's blocks may start once the second kernel has. The second kernel's dense tiles don't wait for the
+//     backward convolutions, and it fetches the factor x of the dense gradients while dy is computed.
+//
+// The backward convolutions skip zeros (step_sparse.cuh). Functions are inlined, and each kind of filters has its own
+// kernel (StepCode), so that little unused code lies between the code that runs.
+//
+// H200, a step at batch 128: LeNet-5 31.4 us, the MLP 784-128-10 14.5 us.
 #pragma once
 
 #include <type_traits>

@@ -1,8 +1,9 @@
-// A training step of a small network in two kernels: what they need to know, as plain values.
+// The plan of a fused training step of a small network, which runs in two kernels: all their parameters as plain
+// values.
 //
-// StepNetwork says what the network is, with no word of how it is computed. make_step_plan() lays it out: which slice
-// of which layer a block holds, where in shared memory each buffer lies, how the convolutions are tiled. The plan lies
-// in device memory; the blocks of both kernels copy it to shared memory first.
+// StepNetwork describes the network, independently of how it is computed. make_step_plan() lays it out. It decides
+// which slice of which layer a block holds, where in shared memory each buffer lies, and how the convolutions are
+// tiled. The plan lies in device memory; the blocks of both kernels copy it to shared memory first.
 #pragma once
 
 #include <gpunn/op_attrs.h>
@@ -25,13 +26,14 @@ struct StepBlock {
   static constexpr int kImages = IMAGES;
   static constexpr int kThreads = THREADS;
   static constexpr int kBlocks = BLOCKS;
-  // What its registers are bounded by: more threads than it has, so that a block of the second kernel fits beside it.
+  // The number of threads that bounds its registers: more than it has, so that a block of the second kernel fits beside
+  // it.
   static constexpr int kBound = BOUND;
   static constexpr bool kRounds = false;
 };
 using PairBlock = StepBlock<2, 512, 1, 768>;
 using OctetBlock = StepBlock<8, 384, 2, 384>;
-// Of the kernels for large batches (step_rounds.cuh): a block has one image after another.
+// The blocks of the kernels for large batches (step_rounds.cuh): a block processes one image after another.
 template <int THREADS, int BLOCKS>
 struct RoundBlock : StepBlock<1, THREADS, BLOCKS, THREADS> {
   static constexpr bool kRounds = true;
@@ -43,8 +45,8 @@ inline constexpr int kDenseRoundThreads = 512;
 inline constexpr int kDenseRoundImages[] = {4, 8, 16};
 // In shared memory the gradients of a dense layer lie so far apart besides, so that neighbours meet in few banks.
 inline constexpr int kDenseRoundPad = 4;
-// What of it runs the forward convolutions: its last warp asks for the dense layers' weights meanwhile, and waits while
-// the memory is busy with what was asked for before.
+// The threads that run the forward convolutions. The last warp issues the loads of the dense layers' weights meanwhile,
+// and waits while the memory is busy with earlier loads.
 template <class B>
 struct WithoutLastWarp : B {
   static constexpr int kThreads = B::kThreads - 32;
@@ -102,18 +104,18 @@ inline constexpr int kUpdateSums = 64;
 // Static shared memory of the first kernel, at most: the limit of the other part is less by it.
 inline constexpr int kStepStaticBytes = 512;
 
-// Of the gradient towards x by rows (step_sparse.cuh): channels of a lane, lanes that share the filters, and how far
-// apart the sums of two elements lie, so that neighbours' meet in no bank.
+// For the data gradient by rows (step_sparse.cuh): the channels of a lane, the lanes that share the filters, and the
+// distance between the sums of two elements, which keeps neighbours in different banks.
 inline constexpr int kRowChannels = 3;
 inline constexpr int kRowLanes = 16;
 inline constexpr int kRowPitch = 33;
 
 enum class StepActivation : int32_t { none, relu, leaky_relu, sigmoid, tanh, gelu, gelu_tanh, silu };
 
-// Whether y rises with x and says what its gradient is.
+// Whether y rises with x and determines its gradient.
 constexpr bool known_by_result(StepActivation activation) { return activation < StepActivation::gelu; }
 
-// As DROPOUT; a threshold of 0 drops nothing.
+// As in DROPOUT; a threshold of 0 drops nothing.
 struct StepDropout {
   uint64_t seed = 0;
   uint64_t stream = 0;
@@ -130,7 +132,8 @@ struct StepNorm {
   int64_t beta = 0;
 };
 
-// What may follow a layer's sums, in this order: batch norm, activation, (of a convolution: pooling,) dropout.
+// The ops that may follow a layer's sums, in this order: batch norm, activation, pooling (behind a convolution),
+// dropout.
 struct StepFinish {
   StepNorm norm{};
   StepActivation activation = StepActivation::none;
@@ -170,7 +173,7 @@ struct DenseShape {
 
 enum class StepLoss : int32_t { cross_entropy, soft_cross_entropy, squares, binary_cross_entropy, huber, hinge };
 
-// Where a row's targets come from, of losses that have some.
+// The source of a row's targets, for losses that have targets.
 enum class StepTargets : int32_t { none, of_label, of_row };
 
 enum class FlatKind : int32_t { clip_norm, l1, clamp, sgd, adam, rmsprop, adagrad, lion, average };
@@ -193,7 +196,7 @@ struct FlatOp {
 enum class StepOptimizer : int32_t { sgd, adam };
 
 struct StepNetwork {
-  // Where the batch is ready, made by ops before: `sample.batch` says how many rows it has.
+  // Set if earlier ops make the batch: `sample.batch` says how many rows it has.
   bool ready = false;
   bool counted = false;  // whether batch norms are over the rows that are samples alone
   gpunn_sample_attrs sample{};
@@ -299,7 +302,7 @@ struct DensePlan {
   Divisor by_slice, by_fours, by_splits;
 };
 
-// What kernels with parts know of a convolution or dense layer besides.
+// Parameters of a convolution or dense layer that only kernels with parts use.
 struct FinishPlan {
   StepFinish finish;
   int kept;          // 1: all sums are kept
@@ -344,8 +347,8 @@ struct alignas(16) StepPlan {
   int zeros[2][2];  // stretches to clear: at the start, and before dy
   int shared_bytes;
   float loss_gradient;
-  // Of large batches: images of a block of dense layers, 0 of others. A block of convolutions leaves `kept` floats of
-  // each image in the workspace, from `kept_from` on in shared memory, and finds them there on the way back.
+  // For large batches: the images of a block of dense layers; otherwise 0. A block of convolutions stores `kept` floats
+  // of each image, from `kept_from` on in shared memory, to the workspace and reloads them in the backward pass.
   int rounds;
   int kept_from, kept;
   int samples;  // in shared memory: those of a block's images
@@ -432,7 +435,7 @@ constexpr std::size_t noted_bytes(const StepPlan& plan) {
   return exchange_from(plan) + static_cast<std::size_t>(plan.exchange) * 16;
 }
 
-// What the step reads and writes. Where nothing is kept the pointer is null.
+// The tensors that the step reads and writes. The pointer of an absent tensor is null.
 struct StepTensors {
   const void* data;
   const void* labels;
@@ -450,7 +453,7 @@ struct StepTensors {
   NotedBatches* noted;
 };
 
-// What kernels with parts have besides.
+// The additional tensors of kernels with parts.
 struct GeneralTensors : StepTensors {
   const float* x;        // of a batch that is ready
   const int32_t* count;  // of its rows that are samples
@@ -466,7 +469,7 @@ struct GeneralTensors : StepTensors {
   float* running[kMostStepConvs + kMostStepDense][2];  // mean and variance: of convolutions, then of dense layers
 };
 
-// Either a plan, or why there is none.
+// A plan, or the reason why there is none.
 struct StepPlanned {
   std::optional<StepPlan> plan;
   std::string refusal;

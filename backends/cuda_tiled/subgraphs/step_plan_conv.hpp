@@ -1,4 +1,4 @@
-// How a convolution of a small network's step is tiled, and how far apart its rows and planes lie.
+// Plans the convolutions of a fused training step: their tiles, and the pitches of their rows and planes.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@ namespace gpunn::cuda_tiled {
 
 constexpr int up(int n, int step) { return (n + step - 1) / step * step; }
 
-// For which kernel a convolution is laid out.
+// The kernel for which a convolution is laid out.
 struct ConvBudget {
   int sums = 0;         // floats of a pass
   int threads = 0;      // of the forward pass
   bool rounds = false;  // whether other blocks have work where this one has none (step_rounds.cuh)
 };
 
-// All but places in shared memory.
+// Plans all but the positions in shared memory.
 ConvPlan plan_conv(const ConvShape& shape, bool backward_data, const ConvBudget& budget);
 
 // Floats of the sums of the gradient towards x, and of the filters as row_pass() reads them.

@@ -1,4 +1,5 @@
-// Between two convolutions of one image: sums of the splits, max pooling, bias and ReLU, and the way back.
+// The work between two convolutions of one image in a fused training step, and its gradient: adds the splits, then max
+// pooling, bias and ReLU.
 #pragma once
 
 #include "step_shared.cuh"

@@ -1,4 +1,4 @@
-// The kernels of large batches without parts.
+// Instances of the kernels for large batches, without optional parts.
 #include "step_rounds_launch.cuh"
 
 namespace gpunn::cuda_tiled {

@@ -1,15 +1,16 @@
-// A step of a large batch: forward convolutions, dense layers and loss (step_rounds_dense.cuh), backward convolutions,
-// and the second kernel of other steps, which makes the weight gradients of dense layers and updates all parameters.
+// A fused training step of a large batch. Separate kernels compute the forward convolutions, the dense layers and the
+// loss (step_rounds_dense.cuh), and the backward convolutions. The second kernel of other steps then makes the weight
+// gradients of dense layers and updates all parameters.
 //
-// With a block an image (step_pass.cuh) a multiprocessor has one image at a time: its dense weights fill the shared
-// memory, and every part of an image is shorter than it takes to begin it. So LeNet-5 takes 32 us at batch 128 and 16
-// times as long at 2048, a sixth of what the arithmetic would. Here the convolutions are kernels of their own. Without
-// dense weights several blocks fit a multiprocessor: while one waits, others multiply. A block has image after image.
-// Its filters stay in shared memory, and so do its sums of the filters' gradients, of which one a block is left to be
-// added, not one an image.
+// With one block an image (step_pass.cuh) a multiprocessor holds one image at a time: its dense weights fill the shared
+// memory, and each phase of an image is shorter than its start-up latency. So LeNet-5 takes 32 us at batch 128 and 16
+// times as long at 2048 (H200), a sixth of the speed that the arithmetic allows. Here the convolutions are separate
+// kernels. Without dense weights several blocks fit a multiprocessor: while one waits, others multiply. A block
+// processes one image after another. Its filters stay in shared memory, and so do its sums of the filters' gradients.
+// So one sum a block is left to be added, not one an image.
 //
-// What the way back wants of an image, each convolution's x and which elements windows chose, lies side by side in
-// shared memory; it goes to the workspace and comes back as it is.
+// The backward pass needs each convolution's x and the maxima of the windows. These are contiguous in shared memory;
+// they are copied to the workspace and back unchanged.
 #pragma once
 
 #include "dependent_launch.cuh"

@@ -1,11 +1,11 @@
-// Dense layers and loss of a large batch, forward and backward: a block has IMAGES of them.
+// Dense layers and loss of a large batch in a fused training step, forward and backward. A block has IMAGES images.
 //
-// Each weight is read once by a block, straight into registers, and used for all of its images; what is read again
-// and again lies in shared memory: x, and the gradients.
+// A block reads each weight once, directly into registers, and uses it for all of its images. Shared memory holds the
+// data that is read repeatedly: x and the gradients.
 //
-// Forward, y[image][row] = x[image] . w[row]: a warp takes 8 rows and up to 8 images, its lanes are four inputs each.
-// What the lanes have they add up at the end (add_over_lanes). Backward, dx[image] = sum of dy[image][row] w[row]: a
-// thread has four inputs of up to 8 images, and a share of the rows.
+// Forward, y[image][row] = x[image] . w[row]: a warp has 8 rows and up to 8 images, and each lane has four inputs. The
+// lanes' sums are added at the end (add_over_lanes). Backward, dx[image] = sum of dy[image][row] w[row]: a thread has
+// four inputs of up to 8 images, and a share of the rows.
 #pragma once
 
 #include "step_rounds.cuh"

@@ -1,4 +1,4 @@
-// The kernels of large batches with all parts that they know.
+// Instances of the kernels for large batches, with all parts that they support.
 #include "step_rounds_launch.cuh"
 
 namespace gpunn::cuda_tiled {

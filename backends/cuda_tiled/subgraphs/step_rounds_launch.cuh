@@ -1,4 +1,4 @@
-// How the kernels of a large batch are launched. step_rounds.cu and step_rounds_general.cu have the instances.
+// Launches the kernels of a large batch. step_rounds.cu and step_rounds_general.cu have the instances.
 #pragma once
 
 #include "launch.hpp"

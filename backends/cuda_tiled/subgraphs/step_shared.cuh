@@ -1,5 +1,5 @@
-// Shared memory of the first kernel: the plan, then what the plan puts where. Functions that are not inlined reach it
-// by its name, so that the compiler knows which memory it is.
+// The shared memory of the first kernel: the plan, then the buffers that the plan lays out. Functions that are not
+// inlined access it by name, so that the compiler knows that it is shared memory.
 #pragma once
 
 #include <type_traits>

@@ -1,16 +1,16 @@
-// Two more ways through a convolution's backward part, where there is a convolution below it: without the zeros that
-// row_pass() and weight_gradient() multiply.
+// Two more algorithms for the gradients of a convolution above another one. They skip the zeros that row_pass() and
+// weight_gradient() multiply.
 //
-// Towards x: a warp makes a row of x, lanes are filters (the terms of the sum) and tiles of channels. A lane reads a
-// row of dy once and adds it, shifted, to COLUMNS + S - 1 sums of each channel, so that neither columns nor rows of
-// padding are multiplied: row_pass() over dy multiplies twice as often where 5 x 5 filters make 10 x 10 out of 14 x 14.
-// What the lanes have is added when it is read. The filters are those of the forward pass, not turned round.
+// Data gradient: a warp computes a row of x. Its lanes are filters (the terms of the sum) and tiles of channels. A lane
+// reads a row of dy once and adds it, shifted, to COLUMNS + S - 1 sums of each channel, so that no padding is
+// multiplied. row_pass() over dy makes twice as many multiplications if 5 x 5 filters make 10 x 10 out of 14 x 14. The
+// lanes' sums are added when they are read. The filters are those of the forward pass, not rotated.
 //
-// Towards the weights, where windows of four or more were pooled: dy has one number a window, at most. A warp takes a
-// filter's windows one by one, lanes are rows of its weights: a quarter of weight_gradient()'s multiplications, each of
-// which reads x, and no parts to add up.
+// Weight gradient, behind pooling windows of four or more: dy has at most one number a window. A warp goes through a
+// filter's windows one by one, and its lanes are rows of the filter's weights. This takes a quarter of
+// weight_gradient()'s multiplications, each of which reads x, and leaves no parts to add.
 //
-// H200, LeNet-5 at batch 128: both together 1.9 us of 37.3 a step.
+// H200, LeNet-5 at batch 128: both together save 1.9 us of 37.3 a step.
 #pragma once
 
 #include "step_shared.cuh"
@@ -125,7 +125,7 @@ __device__ __forceinline__ void row_gradient(int layer) {
 template <class B>
 inline constexpr int kRowTerms = B::kRounds ? 1 : kRowLanes;
 
-// Where the sum of an element of x is, or kRowLanes sums of it begin.
+// The position of the sum of an element of x, or of the first of its kRowLanes sums.
 template <class B>
 __device__ __forceinline__ int row_gradient_at(const ConvPlan& conv, int channel, int row, int column) {
   const int tile = channel / kRowChannels;

@@ -1,4 +1,4 @@
-// Whole training steps as fused subgraphs.
+// Whole training steps of small networks as fused subgraphs.
 #pragma once
 
 #include <gpunn/subgraph.hpp>

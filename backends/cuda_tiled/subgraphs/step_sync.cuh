@@ -1,5 +1,5 @@
-// Barriers of a cluster and memory of its other blocks, in PTX of sm_90. Older GPUs compile to nothing: the plan is
-// refused there.
+// Barriers of a cluster and access to the memory of its other blocks, in PTX of sm_90. On older GPUs the functions are
+// empty, and the plan is refused.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ __device__ __forceinline__ void cluster_barrier() {
 #endif
 }
 
-// Has a line of memory brought to the L2 cache.
+// Prefetches a line of memory to the L2 cache.
 __device__ __forceinline__ void prefetch_line(const void* line) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
 }

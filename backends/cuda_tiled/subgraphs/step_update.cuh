@@ -1,17 +1,18 @@
 // Kernel 2 of a step: weight gradients, the optimizer, and the counters.
 //
-// Blocks are of three kinds. A tile of 16 x 64 weights of a dense layer: dw = dy^T x over the batch, each of 8 warps a
-// share of the rows, their sums added in order. 64 columns of the convolutions' sums an image or of a dense layer's dy,
-// which is its bias' gradient, added over the images.
-// One block for loss, metrics and counters, one that draws the samples of the step to come. Whoever has a gradient
-// updates its parameter at once: gradients are never written. Weights and optimizer state are fetched while the kernel
-// before still runs. Nor do the tiles of dense layers wait for its end: counters tell when their factors are there,
-// first x, then dy, and where there are convolutions, they are done while the first kernel still has their backward
-// part before it.
+// There are several kinds of blocks. The first computes a tile of 16 x 64 weights of a dense layer: dw = dy^T x over
+// the batch. Each of 8 warps has a share of the rows, and their sums are added in order. The second adds over the
+// images 64 columns, of the convolutions' sums an image or of a dense layer's dy, which gives its bias' gradient. One
+// more block handles loss, metrics and counters, and one draws the samples of the step to come.
 //
-// The instance of all parts knows more optimizers, bounds of gradients and averages (FlatOp). It writes the gradients
-// where ops outside the step update the parameters, and where the norm of all gradients is wanted: kernel 3 goes on
-// from there.
+// The thread that has a gradient updates its parameter at once: gradients are never written. Weights and optimizer
+// state are fetched while the kernel before still runs. The tiles of dense layers do not wait for its end either.
+// Counters tell when their factors are there, first x, then dy. In networks with convolutions, these tiles finish while
+// the first kernel still runs its backward convolutions.
+//
+// The instance of all parts supports more optimizers, bounds of gradients and averages (FlatOp). It writes the
+// gradients if ops outside the step update the parameters, or if the norm of all gradients is needed: kernel 3
+// continues from there.
 #pragma once
 
 #include "dependent_launch.cuh"

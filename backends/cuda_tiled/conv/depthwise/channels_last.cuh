@@ -1,5 +1,5 @@
-// Depthwise convolutions of channels-last images. Threads read what they need from memory: neighbours in a block share
-// columns through the first-level cache, and the next row is on its way while one is added.
+// Depthwise convolutions of channels-last images. Threads read their inputs directly from global memory. Neighbouring
+// threads of a block share columns through the first-level cache, and the next row is in flight while one is added.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,7 +10,7 @@
 
 namespace gpunn::cuda_tiled::depthwise {
 
-// The rows of an image of which a thread reads `count` columns from `column` on, `width` channels of each.
+// The rows of an image. A thread reads `count` columns from `column` on, `width` channels of each.
 template <class T, int count, int width>
 class RowReader {
  public:
@@ -19,14 +19,14 @@ class RowReader {
   __device__ __forceinline__ RowReader(int rows, int columns, int channels, int column)
       : rows_(rows), columns_(columns), channels_(channels), column_(column) {}
 
-  // Begins with this row of an image; `image` is its first pixel, at the thread's channels.
+  // Starts at this row of an image; `image` points to its first pixel, at the thread's channels.
   __device__ __forceinline__ void start(const T* image, int row) {
     row_ = row;
     at_ = image + (int64_t{row} * columns_ + column_) * channels_;
     fetch();
   }
 
-  // The row that was fetched; fetches the next.
+  // Returns the fetched row and fetches the next.
   __device__ __forceinline__ void next(Values& values) {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
@@ -41,7 +41,7 @@ class RowReader {
   __device__ __forceinline__ void skip_to(int row) { last_ = row; }
 
  private:
-  // Zeros for what lies outside of the image.
+  // Pixels outside the image are zeros.
   __device__ __forceinline__ void fetch() {
     const bool inside = row_ >= 0 && row_ < rows_ && row_ < last_;
 #pragma unroll
@@ -62,7 +62,7 @@ class RowReader {
   Pack<T, width> fetched_[count];
 };
 
-// w[channels][taps][taps] of the channels from `channel` on, which lie one behind the other.
+// w[channels][taps][taps] of the channels from `channel` on, which are contiguous.
 template <class T, int taps, int width>
 __device__ __forceinline__ void load_weights(const T* w, int channel, Weights<taps, width>& weights) {
   constexpr int kSize = taps * taps;
@@ -78,7 +78,7 @@ __device__ __forceinline__ void load_weights(const T* w, int channel, Weights<ta
   }
 }
 
-// What a thread has.
+// The work of a thread.
 struct Task {
   int channel;
   int column;  // in steps of the thread's columns
@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(kChannelsLastThreads)
   }
 }
 
-// parts[split][channels][taps][taps], the sums of the images and rows that the blocks of a split have.
+// parts[split][channels][taps][taps]: the sums over the images and rows of each split.
 template <class T, int taps, int stride>
 __global__ void __launch_bounds__(kChannelsLastThreads)
     weight_gradient_channels_last(const T* __restrict__ dy, const T* __restrict__ x, float* __restrict__ parts, Sizes z,

@@ -1,6 +1,6 @@
-// Depthwise convolutions, in which each channel of x has its own filters: CONV2D, with bias and ReLU or without, and
-// its gradients, of f32, bf16 and f16 tensors, packed or channels-last. They compute in f32 and round what they store
-// once.
+// Depthwise convolutions, in which each channel of x has its own filters: CONV2D, with or without bias and ReLU, and
+// its gradients. Tensors are f32, bf16 or f16, packed or channels-last. The kernels compute in f32 and round the
+// results once, as they store them.
 //
 //   conv:depthwise:general   any filter, stride, dilation and number of filters a channel
 //   conv:depthwise:sliding   square filters of 3, 5 and 7 at stride 1 and 2, one a channel: at the speed of memory
@@ -30,7 +30,7 @@ struct DepthwiseProblem {
 
 namespace depthwise {
 
-// The addresses of a pass: x, w and y are what it reads and writes of them or of their gradients.
+// The addresses of a pass: x, w and y, or their gradients.
 struct Addresses {
   const void* x = nullptr;
   const void* w = nullptr;
@@ -40,7 +40,8 @@ struct Addresses {
   float* workspace = nullptr;
 };
 
-// What each kernel refuses, empty where it serves; the scratch memory that it needs; and its run.
+// For each kernel: the reason why it does not serve the problem (empty if it does), the workspace that it needs, and
+// its launch.
 std::string general_refuses(const DepthwiseProblem& problem);
 uint64_t general_workspace_bytes(const DepthwiseProblem& problem);
 void run_general(const DepthwiseProblem& problem, const Addresses& at, cudaStream_t stream);

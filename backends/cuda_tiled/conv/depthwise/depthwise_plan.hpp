@@ -1,4 +1,4 @@
-// How the kernels with sliding windows share out the work.
+// Plans how the sliding-window kernels divide the work among thread blocks and threads.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace gpunn::cuda_tiled::depthwise {
 
-// The sizes of x and y, of one filter a channel, square, at one stride.
+// The sizes of x and y, for one square filter a channel and one stride.
 struct Sizes {
   int batch = 0;
   int channels = 0;
@@ -19,13 +19,13 @@ struct Sizes {
 
 Sizes sizes_of(const backends::ConvolutionShape& shape);
 
-// Whether there is a kernel with sliding windows for the filter, whatever the layout; if not, why.
+// Why no sliding-window kernel serves the filter, in either layout; empty if there is one.
 std::string sliding_refuses(const DepthwiseProblem& problem);
 
-// What the padding lacks of a multiple of the stride.
+// The amount that the padding lacks to a multiple of the stride.
 int shift_of(const backends::ConvolutionShape& shape);
 
-// The extents that threads of a pass share out: rows and columns of y, or groups of stride x stride pixels of dx.
+// The extents that the threads of a pass divide: rows and columns of y, or groups of stride x stride pixels of dx.
 struct Extents {
   int rows = 0;
   int columns = 0;
@@ -33,8 +33,8 @@ struct Extents {
 
 Extents extents_of(const DepthwiseProblem& problem);
 
-// Packed images. A block has a tile: `planes` images of one channel, or `rows` rows of one such image. Its threads have
-// a column each and `chunk` rows of it.
+// Packed images. A block has a tile: `planes` images of one channel, or `rows` rows of one such image. Each thread has
+// one column and `chunk` rows of it.
 struct PackedPlan {
   int planes = 1;
   int rows = 1;
@@ -55,7 +55,7 @@ struct PackedPlan {
 PackedPlan packed_plan(const DepthwiseProblem& problem);
 
 // Channels-last images. A thread has `width` channels of `columns` columns, and `chunk` rows of them, in `images`
-// images; threads side by side have channels side by side, `lanes` of them.
+// images. `lanes` neighbouring threads have neighbouring channels.
 struct ChannelsLastPlan {
   int lanes = 1;
   int chunk = 1;
@@ -68,7 +68,7 @@ struct ChannelsLastPlan {
 
 inline constexpr int kChannelsLastThreads = 128;
 
-// Channels and columns of a thread.
+// The channels and columns of a thread.
 template <int taps>
 inline constexpr int kWidth = taps == 3 ? 4 : 2;
 constexpr int width_of(int64_t taps) { return taps == 3 ? 4 : 2; }

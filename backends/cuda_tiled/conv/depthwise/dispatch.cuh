@@ -1,4 +1,4 @@
-// From a problem to the types and sizes that its kernel is made for.
+// Selects the template instance of a kernel for the types and sizes of a problem.
 #pragma once
 
 #include <type_traits>
@@ -13,7 +13,7 @@ namespace gpunn::cuda_tiled::depthwise {
 template <int value>
 using Constant = std::integral_constant<int, value>;
 
-// call(T()), T being the type of the problem's tensors.
+// Calls call(T()), where T is the type of the problem's tensors.
 template <class Call>
 void with_type(const DepthwiseProblem& problem, const Call& call) {
   switch (problem.dtype) {
@@ -26,7 +26,7 @@ void with_type(const DepthwiseProblem& problem, const Call& call) {
   }
 }
 
-// call(T(), taps, stride) of a filter with a sliding window.
+// Calls call(T(), taps, stride) for a filter that the sliding-window kernels serve.
 template <class Call>
 void with_filter(const DepthwiseProblem& problem, const Call& call) {
   with_type(problem, [&](auto type) {

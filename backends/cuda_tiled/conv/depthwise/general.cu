@@ -1,6 +1,6 @@
-// conv:depthwise:general: any filter, stride, padding, dilation and number of filters a channel, in either layout. A
-// thread has an element of y or dx, in the order of memory, and reads what it needs through the caches. For the weight
-// gradient a block has a tap of some filters and a share of the images.
+// conv:depthwise:general: depthwise convolutions with any filter, stride, padding, dilation and number of filters a
+// channel, in either layout. One thread computes one element of y or dx, in the order of memory, and reads its inputs
+// through the caches. For the weight gradient a thread block sums one tap of some filters over a share of the images.
 #include <algorithm>
 
 #include "conv/depthwise/depthwise.hpp"

@@ -1,4 +1,4 @@
-// The last step of a weight gradient: the shares of its sums put together.
+// The last step of a weight gradient: adds the partial sums.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,7 +10,8 @@ namespace gpunn::cuda_tiled::depthwise {
 inline constexpr int kJoinedSums = 32;   // of a block
 inline constexpr int kJoiningRows = 16;  // threads that share the splits of a sum
 
-// dw[i] = the sum of parts[split][i]: of each row of threads in the order of the splits, then of the rows in theirs.
+// dw[i] = the sum of parts[split][i]. Each row of threads adds its splits in order, and then the rows are added in
+// order.
 template <class T>
 __global__ void __launch_bounds__(kJoinedSums* kJoiningRows)
     join_parts(const float* __restrict__ parts, T* __restrict__ dw, int64_t size, int splits) {

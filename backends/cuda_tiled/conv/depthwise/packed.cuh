@@ -1,6 +1,7 @@
-// Depthwise convolutions of packed images. A block copies its tile to shared memory, without passing registers and
-// whatever the width of the images, since a tile is one stretch of memory. Its threads then go down the columns, lanes
-// side by side reading side by side. Several blocks share a multiprocessor, so that some compute while others wait.
+// Depthwise convolutions of packed images. A thread block copies its tile to shared memory asynchronously, bypassing
+// registers; any image width works, since a tile is one contiguous range of memory. Its threads then walk down the
+// columns, and neighbouring lanes read neighbouring columns. Several blocks share a multiprocessor, so that some
+// compute while others wait.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,7 +16,8 @@ namespace gpunn::cuda_tiled::depthwise {
 inline constexpr int kPackedThreads = 256;
 inline constexpr int kPieceBytes = 16;
 
-// Where copy_tile puts the first element: at the same place between multiples of 16 bytes as in global memory.
+// The position of the first element that copy_tile writes: its offset from a multiple of 16 bytes is the same as in
+// global memory.
 template <class T>
 __device__ __forceinline__ int lead_of(const T* from) {
   return static_cast<int>(reinterpret_cast<uintptr_t>(from) % kPieceBytes / sizeof(T));
@@ -41,7 +43,7 @@ __device__ __forceinline__ void copy_tile(T* to, const T* from, int count, Divid
     }
     copy_async<kPieceBytes>(reinterpret_cast<float*>(to + place), reinterpret_cast<const float*>(from + element));
   }
-  // Only where planes lie without gaps.
+  // Only if planes have no gaps between them.
   if (thread < head) to[thread] = from[thread];
   if (thread < tail) {
     const int element = head + whole * kPiece + thread;
@@ -77,7 +79,7 @@ struct Rows {
   }
 };
 
-// A block's tile: planes and the rows of what the threads share out.
+// A block's tile: its planes, and the rows that the threads divide.
 struct Tile {
   int64_t plane;  // the first
   int planes;
@@ -120,7 +122,7 @@ __global__ void __launch_bounds__(kPackedThreads)
   T* const shared = reinterpret_cast<T*>(packed_shared);
   const Tile tile = tile_of(plan, blockIdx.x, int64_t{z.batch} * z.channels, z.y_rows);
   const int plane_size = z.x_rows * z.x_columns;
-  // One plane's rows, or all of several planes.
+  // The rows of one plane, or all of several planes.
   const bool whole = plan.rows >= z.y_rows;
   const int first = whole ? 0 : min(max(tile.row * stride - z.pad_rows, 0), z.x_rows);
   const int end = whole ? z.x_rows : max(min((tile.end - 1) * stride - z.pad_rows + taps, z.x_rows), first);
@@ -213,8 +215,8 @@ __global__ void __launch_bounds__(kPackedThreads)
   });
 }
 
-// parts[split][channels][taps][taps], the sums of a split's images. A thread has one column of one plane in every tile
-// of its block; the next tile is on its way while one is added.
+// parts[split][channels][taps][taps]: the sums over the images of each split. A thread has one column of one plane in
+// every tile of its block. The next tile is in flight while one is added.
 template <class T, int taps, int stride>
 __global__ void __launch_bounds__(kPackedThreads)
     weight_gradient_packed(const T* __restrict__ dy, const T* __restrict__ x, float* __restrict__ parts, Sizes z,
@@ -292,7 +294,7 @@ __global__ void __launch_bounds__(kPackedThreads)
     });
     __syncthreads();
   }
-  // The threads of a plane add up, in an order that follows from their numbers.
+  // The threads of a plane add their sums in a fixed order, given by their numbers.
   auto* const sum = reinterpret_cast<float*>(packed_shared);
   const Divider::Result column = plan.by_columns(static_cast<int>(threadIdx.x));
   const Divider::Result plane = plan.by_planes(column.quotient);

@@ -1,4 +1,4 @@
-// What the kernels with sliding windows refuse and need, and their calls by pass.
+// The sliding-window kernels on the host: why they refuse a problem, their workspace, and their launches by pass.
 #include "conv/depthwise/sliding.hpp"
 
 namespace gpunn::cuda_tiled::depthwise {

@@ -1,4 +1,4 @@
-// The launches of the kernels with sliding windows, by layout and pass.
+// The launches of the sliding-window kernels, by layout and pass.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,7 +15,8 @@ void forward_of_channels_last(const DepthwiseProblem& problem, const Addresses& 
 void data_gradient_of_channels_last(const DepthwiseProblem& problem, const Addresses& at, cudaStream_t stream);
 void weight_gradient_of_channels_last(const DepthwiseProblem& problem, const Addresses& at, cudaStream_t stream);
 
-// The plan for tensors at `from`: where they are not aligned, planes lie in shared memory as in global memory.
+// The plan for tensors at `from`. If they are not aligned, planes have the same offsets in shared memory as in global
+// memory.
 PackedPlan packed_plan_at(const DepthwiseProblem& problem, const void* from);
 
 }  // namespace gpunn::cuda_tiled::depthwise

@@ -13,7 +13,7 @@
 
 namespace gpunn::cuda_tiled::depthwise {
 
-// How many steps a filter of `taps` reaches back.
+// The number of steps that a filter of `taps` taps reaches back.
 __host__ __device__ constexpr int steps_of(int taps, int stride) { return (taps + stride - 1) / stride; }
 
 // w[taps][taps][channels] as f32.
@@ -22,7 +22,7 @@ struct Weights {
   float at[taps][taps][channels];
 };
 
-// `columns` columns of y, of which row a - steps + 1 is complete after step a.
+// `columns` columns of y. Row a - steps + 1 is complete after step a.
 template <int taps, int stride, int columns, int channels>
 class ForwardSums {
  public:
@@ -34,7 +34,7 @@ class ForwardSums {
     for (int t = 0; t < kSteps; ++t) clear(t);
   }
 
-  // Adds what row `b` of a step gives.
+  // Adds the products of row `b` of a step.
   template <int b>
   __device__ __forceinline__ void add(const float (&x)[kRead][channels], const Weights<taps, channels>& w) {
 #pragma unroll

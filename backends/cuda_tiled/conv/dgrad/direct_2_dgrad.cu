@@ -1,23 +1,22 @@
-// direct:2 of the data gradient, of narrow images.
+// direct:2 of the data gradient, a direct convolution for narrow images with few channels.
 //
-// In direct:1 each pixel of dx asks all taps, also those that fall on the border, which for 8x8 pixels under 5x5
-// taps is more than half of them. Here a thread has a row of dy and spreads it: a pixel of dy times the taps of a row
-// of the filter is added to as many neighbours, so that no product is of a zero. The sums of a row of dx, with all that
-// hangs over its edges, stay in registers. Row h of dx gets from rows h - 0, h - 1, ... of dy; the thread of row v
-// takes v, v - 1, ..., and having come to the first goes on at the last row of dy, for row v + P of dx: every thread
-// does equal work. dy's channels are split over threads, whose sums meet in shared memory, in their order.
+// In direct:1 each pixel of dx reads all taps, including those outside the image. For 8x8 pixels and 5x5 taps that is
+// more than half of them. Here a thread takes a row of dy and scatters it: it adds the products of a pixel with a row
+// of the filter to the neighbouring sums. So no product has a zero factor. The sums of a row of dx, including those
+// beyond its edges, stay in registers. Row h of dx gets its terms from rows h - 0, h - 1, ... of dy. The thread of row
+// v takes rows v, v - 1, ... down to the first, and then continues from the last row of dy, for row v + P of dx. So
+// every thread does equal work. The channels of dy are split over threads, whose sums are added in shared memory in
+// their order.
 //
 // The lanes of a warp have the same row of different images, groups of filters and splits, so that they store a row of
-// dx together, and planes are apart so that they meet different banks; that, and what direct_1_fprop.cu says of
-// bringing data, made 1.2 times the speed. Another 1.14 times: loads for the next products, across the ends of rows
-// too, into a second set of registers (8150 cycles of a block for the products instead of 8790); filters asked for by
-// neighbouring threads, ten at a time (direct_weights.cuh); and the splits' sums added by several outputs of a thread
-// at once (1560 cycles instead of 2160).
+// dx together. Padding between planes puts them in different banks. The loads for the next products, also across the
+// ends of rows, go to a second set of registers. Neighbouring threads load the filters, ten numbers at a time
+// (direct_weights.cuh). A thread adds the splits' sums of several outputs at once.
 //
-// H200, 5x5, 6 to 16 channels, batch 512: 12x12 without padding 6.8 us, 23.3 TFLOP/s (7.7 us before), 2.6 times
-// direct:1; 14x14 with padding 18.0 us, 26.8 TFLOP/s (19.2). 14x14 without, batch 128: 5.7 us (6.3). 12x12, batch 1024:
-// 10.5 us, 29.9 TFLOP/s (11.5). 3x3, 16 to 16 channels, 16x16, batch 256: 14.3 us (15.9). Slower: from 64 channels of
-// dy to 16, 16x16, batch 64, 24.2 us (22.7), whose filters take many rounds; 12x12, batch 128, 5.4 us (5.3).
+// H200, 5x5, 6 to 16 channels, batch 512: 12x12 without padding 6.8 us, 23.3 TFLOP/s, 2.6 times direct:1; 14x14 with
+// padding 18.0 us, 26.8 TFLOP/s. 14x14 without, batch 128: 5.7 us. 12x12, batch 1024: 10.5 us, 29.9 TFLOP/s. 3x3, 16 to
+// 16 channels, 16x16, batch 256: 14.3 us. From 64 channels of dy to 16, 16x16, batch 64, the filters take many rounds:
+// 24.2 us.
 #include <gpunn/plugin.hpp>
 
 #include <algorithm>

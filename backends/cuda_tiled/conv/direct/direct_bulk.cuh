@@ -1,5 +1,5 @@
-// Images that come into shared memory in bulk (cp.async.bulk, sm_90): where their planes lie there as they do in
-// memory, one thread of each warp asks for some of them, and a barrier counts their bytes.
+// Bulk copies of images to shared memory (cp.async.bulk, sm_90), for planes that have the same layout there as in
+// global memory. One thread of each warp issues the copies of some planes, and a barrier counts their bytes.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ inline Bulk bulk_of(const Stage& z) {
   return bulk;
 }
 
-// As piece_of(), with kBulk where images can come so.
+// As piece_of(), but kBulk if bulk copies are possible.
 inline int piece_of(const void* data, const Stage& z, const Bulk& bulk, bool early) {
   if (early && bulk.floats > 0 && reinterpret_cast<uintptr_t>(data) % 16 == 0) return kBulk;
   return piece_of(data, z, false);
@@ -37,7 +37,7 @@ __device__ __forceinline__ int bulk_bytes(const Stage& z, int images) {
   return images * z.channels * z.in_rows * z.in_columns * static_cast<int>(sizeof(float));
 }
 
-// By all threads of the block, after begin_barrier(); one of them expects bulk_bytes().
+// All threads of the block call it after begin_barrier(); one of them expects bulk_bytes().
 __device__ __forceinline__ void stage_in_bulk(float* to, const float* from, const Stage& z, const Bulk& bulk, int first,
                                               int images, int group, uint64_t& barrier) {
   if (threadIdx.x % 32 != 0) return;

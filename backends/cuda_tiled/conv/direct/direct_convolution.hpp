@@ -17,10 +17,10 @@ struct FpropPlan {
 };
 FpropPlan fprop_of(const backends::ConvolutionShape& shape, bool backward_data, int tk = 0, int tq = 0, int splits = 0,
                    int tp = 0);
-// With MAX_POOL2D behind it, where a block has whole planes; else none.
+// The plan with MAX_POOL2D behind the convolution, if a block has whole planes; else none.
 FpropPlan fprop_pooling_of(const backends::ConvolutionShape& shape, const backends::Pool& pool);
-// early_blocks, here and below: a kernel of so many blocks or fewer may begin before the one before it has ended.
-// pooled: of fprop_pooling_of(); y may then be nullptr.
+// early_blocks, here and below: a kernel of at most so many blocks may start before the previous kernel has ended.
+// pooled: the result of fprop_pooling_of(); y may then be nullptr.
 void run_fprop(const FpropPlan& plan, const float* x, const float* w, const float* bias, bool relu, float* y,
                int early_blocks, cudaStream_t stream, float* pooled = nullptr);
 uint64_t shared_bytes(const FpropPlan& plan);  // 0 where there is no plan
@@ -48,7 +48,7 @@ uint64_t shared_bytes(const WgradPlan& plan);  // 0 where there is no plan
 
 namespace gpunn::cuda_tiled {
 
-// direct:1 of the weight gradient. How the work is split; from the shape alone.
+// direct:1 of the weight gradient: the division of the work, which depends on the shape alone.
 struct DirectWgrad {
   backends::ConvolutionShape shape{};
   int images_per_block = 1;
@@ -60,8 +60,8 @@ struct DirectWgrad {
   uint64_t workspace_bytes() const;
 };
 
-// Throws Refusal where the kernel does not serve or would not pay: it wants stride and dilation 1, filters of at most 7
-// columns, and an image with its gradient in shared memory.
+// Throws Refusal if the kernel does not serve the shape or would not pay. It needs stride and dilation 1, filters of at
+// most 7 columns, and room for an image with its gradient in shared memory.
 DirectWgrad direct_wgrad_of(const backends::ConvolutionShape& shape);
 
 // dy, x -> dw, with workspace_bytes() of scratch memory.

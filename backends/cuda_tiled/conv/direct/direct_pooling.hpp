@@ -1,4 +1,4 @@
-// direct:1 with MAX_POOL2D behind it, in one kernel.
+// direct:1 fused with the MAX_POOL2D behind it, in one kernel.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,7 +17,7 @@ struct DirectPooling {
 
 // Throws Refusal.
 DirectPooling direct_pooling_of(const ConvolutionProblem& problem, const backends::Pool& pool);
-// y: nullptr where what was pooled is not wanted.
+// y: nullptr if the convolution's own output is not needed.
 void run_direct_pooling(const DirectPooling& with, const float* x, const float* w, const float* bias, float* y,
                         float* pooled, cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// What the direct convolutions for few channels share: images brought into shared memory with their border of zeros.
+// Shared by the direct convolutions for few channels: copies images to shared memory, with a border of zeros.
 #pragma once
 
 #include <algorithm>
@@ -19,16 +19,15 @@ namespace gpunn::cuda_tiled::direct {
 
 constexpr int four_fold(int n) { return (n + 3) / 4 * 4; }
 
-// Floats from row to row: a multiple of four, and an odd number of fours, so that eight neighbouring rows lie in
-// different banks.
+// The pitch of a row in floats: an odd multiple of four, so that eight neighbouring rows lie in different banks.
 constexpr int odd_pitch(int columns) {
   return four_fold(columns) % 8 == 0 ? four_fold(columns) + 4 : four_fold(columns);
 }
 
-// The next multiple of four that has an odd number of fours.
+// `floats` rounded up to an odd multiple of four.
 constexpr int odd_fours(int floats) { return odd_pitch(floats); }
 
-// Rows of the planes of some images, [image][channel][row], with a border of zeros, as they lie in shared memory.
+// The layout in shared memory of rows of some images' planes, [image][channel][row], with a border of zeros.
 struct Stage {
   int channels = 0;  // of a group
   int groups = 1;
@@ -79,8 +78,8 @@ __device__ __forceinline__ void stage_pieces(float* to, const float* from, const
   }
 }
 
-// Begins to bring `images` images from `first` on, rows from first_row on, to shared memory; __pipeline_commit() and
-// __pipeline_wait_prior() are the caller's. `width`: floats of a copy, of piece_of().
+// Starts to copy `images` images from `first` on, rows from first_row on, to shared memory. The caller calls
+// __pipeline_commit() and __pipeline_wait_prior(). `width`: the floats of one copy, from piece_of().
 __device__ __forceinline__ void stage_images(float* to, const float* from, const Stage& z, int first, int images,
                                              int group, int first_row, int width) {
   if (width == 4) {
@@ -92,11 +91,11 @@ __device__ __forceinline__ void stage_images(float* to, const float* from, const
   }
 }
 
-// Where an image lies in shared memory as it does in memory, one thread asks for it as a whole (cp.async.bulk, sm_90),
-// and a barrier counts its bytes.
+// For an image that has the same layout in shared memory as in global memory: one thread copies it as a whole
+// (cp.async.bulk, sm_90), and a barrier counts its bytes.
 constexpr int kBulk = 16;  // as width
 
-// By all threads of the block, before stage_whole_images().
+// All threads of the block call it before stage_whole_images().
 __device__ __forceinline__ void begin_barrier(uint64_t& barrier) {
 #if __CUDA_ARCH__ >= 900
   if (threadIdx.x == 0) {
@@ -108,7 +107,7 @@ __device__ __forceinline__ void begin_barrier(uint64_t& barrier) {
 #endif
 }
 
-// By one thread, after barrier_expect().
+// One thread calls it after barrier_expect().
 __device__ __forceinline__ void stage_whole_images(float* to, const float* from, const Stage& z, int first, int images,
                                                    int group, uint64_t& barrier) {
   const int64_t of_group = static_cast<int64_t>(z.channels) * z.plane;
@@ -118,7 +117,7 @@ __device__ __forceinline__ void stage_whole_images(float* to, const float* from,
   }
 }
 
-// Floats of the longest copies that begin at multiples of their length on both sides.
+// The length, in floats, of the longest copies that are aligned to their length on both sides.
 inline int piece_of(const void* data, const Stage& z, bool bulk) {
   if (bulk && z.whole && reinterpret_cast<uintptr_t>(data) % 16 == 0) return kBulk;
   for (const int width : {4, 2}) {
@@ -130,12 +129,14 @@ inline int piece_of(const void* data, const Stage& z, bool bulk) {
   return 1;
 }
 
-// A kernel whose blocks all find a multiprocessor may begin before the one before it has ended
-// (dependent_launch.cuh), if it has the multiprocessor for itself: else the blocks of several launches would gather on
-// some multiprocessors and leave others idle (H200: 1.4 times the time; 0.90 to 0.94 with this much shared memory).
+// A kernel whose blocks all find a multiprocessor may start before the previous one has ended (dependent_launch.cuh),
+// if it has each multiprocessor for itself. Otherwise the blocks of several launches would gather on some
+// multiprocessors and leave others idle. H200: 1.4 times the time without this condition, 0.90 to 0.94 times with this
+// much shared memory.
 constexpr unsigned kSharedBytesForOne = 116 * 1024;
 
-// Launches a kernel that calls wait_for_kernel_before(); early_blocks: up to so many blocks it may begin early.
+// Launches a kernel that calls wait_for_kernel_before(). early_blocks: the largest number of blocks with which it may
+// start early.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), cuda::Launch shape, int early_blocks, cudaStream_t stream,
             Arguments&&... arguments) {

@@ -1,4 +1,4 @@
-// How a direct convolution writes what it made: rows of a plane, and their maxima where MAX_POOL2D follows.
+// The stores of a direct convolution: rows of a plane, and their maxima if MAX_POOL2D follows.
 #pragma once
 
 #include <cmath>
@@ -11,14 +11,14 @@
 
 namespace gpunn::cuda_tiled::direct {
 
-// Which accesses may be of several floats.
+// Which accesses may move several floats.
 struct Widths {
   int in;  // floats
   bool out_fours;
   bool out_twos;
 };
 
-// Stores n floats of a row that has `left` of them.
+// Stores n floats of a row, or the `left` that remain of it.
 template <int n>
 __device__ __forceinline__ void store_row(float* to, const float (&from)[n], int left, bool fours, bool twos) {
   if (fours && n % 4 == 0) {
@@ -39,7 +39,7 @@ __device__ __forceinline__ void store_row(float* to, const float (&from)[n], int
   }
 }
 
-// MAX_POOL2D of what a block makes, which is whole planes.
+// MAX_POOL2D of a block's output, which consists of whole planes.
 struct Pooling {
   float* pooled;
   bool halves;        // windows of 2x2 side by side, which cover everything
@@ -48,10 +48,10 @@ struct Pooling {
   Divider by_plane, by_columns;
 };
 
-// Whether b takes the maximum from a: a NaN does.
+// Whether b replaces a as the maximum; a NaN does.
 __device__ __forceinline__ bool beats(float b, float a) { return b > a || b != b; }
 
-// By all threads of the block, which have put `planes` planes into shared memory.
+// All threads of the block call it, after they have written `planes` planes to shared memory.
 __device__ __forceinline__ void pool_planes(const float* from, const Pooling& z, int rows, int columns, int planes,
                                             float* to) {
   const int count = planes * z.rows * z.columns;

@@ -1,4 +1,4 @@
-// The variants of the direct convolutions for few channels: what each refuses, and its call for each pass.
+// The variants of the direct convolutions for few channels: why each refuses a problem, and its launch for each pass.
 #include <algorithm>
 #include <array>
 #include <cstdint>

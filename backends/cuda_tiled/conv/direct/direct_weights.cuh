@@ -1,8 +1,8 @@
-// How a block of direct:2's data gradient brings its filters into shared memory, as [channel][r][group of TK][s][k].
+// Copies the filters of direct:2's data gradient to shared memory, as [channel][r][group of TK][s][k].
 //
-// Neighbouring threads load neighbours in memory, each several before it needs the first, and where they go is worked
-// out before: the data gradient of 5x5, 6 to 16 channels, had waited 2450 cycles of a block's 15,000 for copies one by
-// one, and waits 1100.
+// Neighbouring threads load neighbouring numbers of global memory. Each issues several loads before it needs the first,
+// and computes the destinations in advance. H200: for the data gradient of 5x5, 6 to 16 channels, a block waits 1100 of
+// its cycles for the copies; copied one by one it was 2450 of 15,000.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace gpunn::cuda_tiled::direct {
 
-// Filters that lie in memory as [channel][filter][r][s].
+// Filters stored as [channel][filter][r][s].
 struct WeightStage {
   int count = 0;  // floats
   int taps = 0;
@@ -31,7 +31,7 @@ struct WeightStage {
   }
 };
 
-// Where float i of the filters goes.
+// The destination of float i of the filters.
 template <int S, int TK>
 __device__ __forceinline__ int place_of(const WeightStage& z, int i) {
   const auto [channel, in_channel] = z.by_channel(i);
@@ -39,11 +39,11 @@ __device__ __forceinline__ int place_of(const WeightStage& z, int i) {
   return channel * z.channel_step + tap / S * z.row_step + filter / TK * four_fold(TK * S) + tap % S * TK + filter % TK;
 }
 
-// The first floats that a thread brings.
+// The first floats that a thread copies.
 template <int S, int TK>
 class WeightPlaces {
  public:
-  // Before the kernel before has ended.
+  // Runs before the previous kernel has ended.
   __device__ __forceinline__ WeightPlaces(const WeightStage& z, const float* from, float* to) : from_(from), to_(to) {
     __shared__ float nowhere;  // gets what there is none of, so that nothing depends on it
 #pragma unroll
@@ -53,13 +53,13 @@ class WeightPlaces {
       asm volatile("" : "+r"(place));  // without a branch
       from_at_[j] = i < z.count ? i : 0;
       to_at_[j] = i < z.count ? shared_address(to + place) : shared_address(&nowhere);
-      // Here, not where they are used.
+      // Forces the compiler to compute the addresses here, not at their use.
       asm volatile("" : "+r"(from_at_[j]), "+r"(to_at_[j]));
     }
     asm volatile("" : "+l"(from_));
   }
 
-  // By all threads of the block; __pipeline_commit(), __pipeline_wait_prior() and a barrier are the caller's.
+  // All threads of the block call it. The caller calls __pipeline_commit(), __pipeline_wait_prior() and a barrier.
   __device__ __forceinline__ void bring(const WeightStage& z) const {
     float value[kAhead];
 #pragma unroll

@@ -1,32 +1,31 @@
-// direct:1, of CONV2D with bias and ReLU, and of the data gradient, which is the same with the filter turned round and
-// its channels exchanged.
+// direct:1, the direct convolution for few channels: CONV2D with bias and ReLU, and the data gradient, which is the
+// same with the filter rotated by 180 degrees and its channels exchanged.
 //
-// cuda_naive loads two numbers for each product. Here a block brings some images with their border of zeros, and the
-// filters, into shared memory, and a thread keeps a tile of 4 filters x 4 or 8 neighbouring pixels (or 8 x 2) in
-// registers: of a row of pixels and a row of the filters, seven loads of 16 bytes, it makes 80 products, or of eight
-// 160. The lanes of a warp have neighbouring tiles of one group of filters, so that what they load of the filters is
-// the same address; the rows of the images are apart so that what they load of the pixels are different banks. Where
-// there are few images, the channels are split over threads, whose sums meet in shared memory, in their order.
+// cuda_naive loads two numbers for each product. Here a thread block copies some images with their border of zeros, and
+// the filters, into shared memory. A thread keeps a tile of 4 filters x 4 or 8 neighbouring pixels (or 8 x 2) in
+// registers. From a row of pixels and a row of the filters it makes 80 products with seven loads of 16 bytes, or 160
+// with eight loads. The lanes of a warp have neighbouring tiles of one group of filters, so that they load the filters
+// from the same address. The rows of the images are padded, so that the lanes load pixels from different banks. If
+// there are few images, the channels are split over threads, whose sums are added in shared memory in their order.
 //
-// Of 11,000 cycles of a block of 4 images (5x5, 6 to 16 channels, 12x12) 1900 go to asking for filters and pixels, 700
-// to waiting for them, 6300 to the products, which could take 4800, 800 to adding the splits and 1100 to storing. What
-// helped: images that need no border come as a whole (cp.async.bulk), threads bring neighbours of one filter, loops
-// that run once are not unrolled (their instructions come from far), blocks begin before the kernel before them has
-// ended (direct_stage.cuh), and tiles of 4 filters x 2 rows x 4 pixels, which load half as much as those of one row.
+// H200, cycles of a block of 4 images (5x5, 6 to 16 channels, 12x12), 11,000 in all: 1900 issue the copies of filters
+// and pixels, 700 wait for them, 6300 make the products, which could take 4800, 800 add the splits and 1100 store.
+// Images without a border are copied as a whole (cp.async.bulk), and threads copy neighbours of one filter. Loops that
+// run once are not unrolled, since instructions that run once are fetched slowly. Blocks start before the previous
+// kernel has ended (direct_stage.cuh). Tiles of 4 filters x 2 rows x 4 pixels load half as much as those of one row.
 //
-// What limits it: a multiply-add that reads all three operands anew from registers was measured to take 1.56 cycles of
-// its scheduler, with two of them reused 1.0; as the compiler orders them, products take 1.25 to 1.3. And instructions
-// that a block runs once come from far: unrolling what brings the filters was slower than this loop, and so was asking
-// for all of them by one copy (3200 cycles; every multiprocessor wants the same lines, in the same order).
+// The register file limits the speed. On an H200 a multiply-add that reads three new operands takes 1.56 cycles of its
+// scheduler; with two of them reused it takes 1.0. In the compiler's order the products take 1.25 to 1.3 cycles.
 //
-// H200, 5x5, 6 to 16 channels, batch 512: 12x12 without padding 6.2 us, 25.2 TFLOP/s, 3.0 times cuDNN's best (18.8 us);
-// 7.9 us before. 14x14, batch 128: 4.6 us (6.3 before); cuDNN 12.0. 1 to 6 channels, 28x28, batch 128: 3.0 us (3.8);
-// cuDNN 17.8. 3x3, 3 to 16 channels, 32x32, batch 128: 7.3 us (11.4); cuDNN 18.4. 3x3, 16 to 16 channels, 28x28, batch
-// 64: 10.2 us (12.0). 3x3, 3 to 64 channels, 32x32, batch 512: 81 us (84).
+// H200, 5x5, 6 to 16 channels, batch 512: 12x12 without padding 6.2 us, 25.2 TFLOP/s, 3.0 times cuDNN's best (18.8 us).
+// 14x14, batch 128: 4.6 us, cuDNN 12.0. 1 to 6 channels, 28x28, batch 128: 3.0 us, cuDNN 17.8. 3x3, 3 to 16 channels,
+// 32x32, batch 128: 7.3 us, cuDNN 18.4. 3x3, 16 to 16 channels, 28x28, batch 64: 10.2 us. 3x3, 3 to 64 channels, 32x32,
+// batch 512: 81 us.
 //
-// Where MAX_POOL2D follows (subgraphs/pooling.hpp), a block that has whole planes puts them into shared memory too,
-// and pools them there: 1.1 us on top of the 8.4 of 5x5, 1 to 6 channels, 28x28, batch 512, where the op takes 4.0; of
-// 3x3, 3 to 16 channels, 32x32, batch 128, whose filters are split over blocks, 8.8 us instead of 11.2.
+// If MAX_POOL2D follows (subgraphs/pooling.hpp), a block that has whole planes writes them to shared memory too and
+// pools them there. H200: this adds 1.1 us to the 8.4 us of 5x5, 1 to 6 channels, 28x28, batch 512; the separate op
+// takes 4.0 us. For 3x3, 3 to 16 channels, 32x32, batch 128, whose filters are split over blocks, both together take
+// 8.8 us instead of 11.2.
 #include <gpunn/plugin.hpp>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The entries of an implicit GEMM, forward or data gradient: a tap of the filter and a channel that is summed
-// over, of each class of pixels.
+// The entries of an implicit GEMM, for the forward pass or the data gradient. An entry is a tap of the filter and a
+// channel that is summed over. Each class of pixels has its own entries.
 #pragma once
 
 #include <climits>
@@ -28,7 +28,7 @@ struct Axis {
   __host__ __device__ int results_of(int residue) const {
     return results > residue ? cuda::divide_up(results - residue, classes()) : 0;
   }
-  // Where the source of the class's i-th result is at an entry that adds 0.
+  // The source position of the class's i-th result, for an entry that adds 0.
   __device__ int source_of(int i) const { return turned ? i : i * stride - pad; }
   __device__ int added_by(int tap, int residue) const {
     return turned ? (residue + pad - tap * dilation) / stride : tap * dilation;
@@ -39,7 +39,7 @@ struct Axis {
     const int rest = (tap * dilation - pad) % stride;
     return rest < 0 ? rest + stride : rest;
   }
-  // How many taps before `end` belong to the class.
+  // The number of taps before `end` that belong to the class.
   __host__ __device__ int taps_of(int residue, int end) const {
     int count = 0;
     for (int tap = 0; tap < end; ++tap) count += static_cast<int>(residue_of(tap) == residue);
@@ -65,7 +65,7 @@ struct Plan {
   int64_t size() const { return int64_t{batch} * groups * results * rows.results * columns.results; }
 };
 
-// Row and column that an entry adds to a pixel's source, and what that and its channel add to the offset.
+// The row and column that an entry adds to a pixel's source, and the offset in memory of the two and the channel.
 struct Entry {
   int offset;
   int row;

@@ -1,5 +1,5 @@
-// The filters of an implicit GEMM in the order in which its blocks read them, and the table of its entries: written by
-// a small kernel in front of the product.
+// Reorders the filters of an implicit GEMM to the order in which its blocks read them, and makes the table of its
+// entries. A small kernel does both before the product.
 #pragma once
 
 #include <cstdint>

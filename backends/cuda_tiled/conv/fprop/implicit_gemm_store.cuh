@@ -1,4 +1,4 @@
-// Where the results of an implicit GEMM go: the pixels of a class, and how they are stored.
+// Stores the results of an implicit GEMM: maps them to the pixels of a class.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Pixel {
       : image(index / (rows * columns)), row(index / columns % rows), column(index % columns) {}
 };
 
-// The pixel of the first class, and zeros for the others up to the next.
+// Writes the pixel of the first class, and zeros for the others up to the next.
 __device__ __forceinline__ void write_cell(float* element, float value, const Plan& plan, const Pixel& pixel) {
   const int rows = min(plan.rows.stride, plan.rows.results - pixel.row * plan.rows.stride);
   const int columns = min(plan.columns.stride, plan.columns.results - pixel.column * plan.columns.stride);
@@ -34,7 +34,7 @@ __device__ __forceinline__ void write_cell(float* element, float value, const Pl
   }
 }
 
-// A block's sums where four neighbouring pixels lie together, in one image.
+// Stores a block's sums if four neighbouring pixels are contiguous in one image.
 template <class Shape, class Place>
 __device__ __forceinline__ void store_fours(const typename Shape::Sums& sums, const Place& place, const SharesEnd& end,
                                             float* y, const Plan& plan, int group, int first_result, int first_pixel,

@@ -71,23 +71,25 @@ struct FpropTile {
   int filters;
 };
 
-// Virtual rows of the tile of `tile` outputs that needs most of them. Tiles repeat after an image's outputs of them.
+// The largest number of virtual rows that a tile of `tile` outputs needs. Tiles repeat after as many tiles as an image
+// has outputs.
 int patch_rows(const FpropPhase& phase, int batch, int row_stride, int tile);
 
-// Whether a channel's patch of so many rows may fit.
+// Whether a channel's patch of `rows` rows may fit.
 bool patch_fits(const FpropPlan& plan, const FpropPhase& phase, int rows);
 
-// The copies and words of a channel's patch of so many rows, before the words are rounded up.
+// The copies and words of a channel's patch of `rows` rows, before the words are rounded up.
 int patch_units(const FpropPlan& plan, const FpropPhase& phase, int rows);
 int patch_words(const FpropPhase& phase, int rows);
 
-// Bytes of shared memory that a block of `tile` takes with the plan's stages.
+// Bytes of shared memory of a block of `tile` with the plan's stages.
 int shared_bytes(const FpropPlan& plan, const FpropTile& tile);
 
-// The forward pass's only phase, without what concerns channels and stages.
+// The only phase of a forward pass, without channels and stages.
 std::optional<FpropPlan> fprop_geometry(const backends::ConvolutionShape& shape, const FpropTile& tile);
 
-// Nothing where the kernel does not serve: groups, more taps or larger strides than it knows, or patches too large.
+// Returns nothing if the kernel does not serve the shape: groups, too many taps, too large strides, or too large
+// patches.
 std::optional<FpropPlan> plan_fprop(const backends::ConvolutionShape& shape, const FpropTile& tile, int shared_limit);
 std::optional<FpropPlan> plan_dgrad(const backends::ConvolutionShape& shape, const FpropTile& tile, int shared_limit);
 

@@ -1,17 +1,17 @@
 // conv:tf32:1 to 4, forward and data gradient (wgmma_fprop.hpp): implicit GEMM (Chetlur et al., 2014) in TF32 on
 // Hopper's tensor cores.
 //
-// A block computes a tile of pixels by filters. wgmma reads TF32 from shared memory only where the contraction is
-// contiguous, which channels of NCHW are not; from registers it takes anything. So the pixels' operand is loaded to
-// registers from a patch: the tile's input pixels with their halo, 8 channels at a time, which serves all taps, where a
-// tile of im2col would be copied once for each. The filters are packed before, rounded, in the order in which stages
-// read them: a stage's come with one bulk copy. One warpgroup copies, up to four stages ahead, and two multiply (warp
-// specialisation: Bauer, Cook and Khailany, 2011). Planes are so long that the loads of a warp lie in 32 banks.
+// A thread block computes a tile of pixels by filters. wgmma reads TF32 from shared memory only if the contraction is
+// contiguous, which the channels of NCHW are not. From registers it takes any layout. So the pixels' operand is loaded
+// to registers from a patch: the tile's input pixels with their halo, 8 channels at a time. The patch serves all taps,
+// while an im2col tile would be copied once for each. The filters are packed and rounded in advance, in the order in
+// which stages read them: one bulk copy brings a stage's filters. One warpgroup copies, up to four stages ahead, and
+// two multiply (warp specialisation: Bauer, Cook and Khailany, 2011). Planes are padded so that the loads of a warp lie
+// in 32 banks.
 //
-// H200, 3x3, batch 512, 256 channels of 8x8, forward: 0.167 ms with x rounded in the inner loop and words copied one by
-// one. The rounding of x left to the tensor cores, which cut it, and copies of 16 bytes: 0.131 ms, 294 TFLOP/s, 1.27
-// times that and 1.29 times cuDNN. Stride 2, 64 to 128 channels of 32x32: rows copied whole and read at every second
-// word 0.145 ms against 0.292 with words copied apart.
+// H200, 3x3, batch 512, 256 channels of 8x8, forward: 0.131 ms, 294 TFLOP/s, 1.29 times cuDNN, with copies of 16 bytes
+// and x truncated by the tensor cores instead of rounded. Stride 2, 64 to 128 channels of 32x32: 0.145 ms with rows
+// copied whole and every second word read, 0.292 ms with words copied separately.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ inline constexpr int kMultipliers = 256;  // threads of the two warpgroups that 
 // A block that has a multiprocessor for itself copies with a warpgroup, whose registers go to those that multiply.
 constexpr int fprop_threads(int blocks) { return kMultipliers + (blocks == 1 ? 128 : 32); }
 
-// Where output `index` of a phase stands, and which it is: see FpropPhase::interleaved.
+// The position and the number of output `index` of a phase: see FpropPhase::interleaved.
 struct OutputPixel {
   int image, row, column;
 };

@@ -23,11 +23,11 @@ struct HalfConvolution {
   bool relu = false;
   int64_t terms = 0;  // of a sum, for the autotuner
 
-  // Those of packed images convert them; these read them as they lie.
+  // Kernels of packed images convert these images; these read them directly.
   int score() const { return 2; }
 };
 
-// Throws Refusal where the op is no forward convolution of this kind.
+// Throws Refusal if the op is no forward convolution of this kind.
 HalfConvolution half_forward_problem(const OpDesc& desc);
 
 struct HalfConvolutionArgs {
@@ -39,15 +39,15 @@ struct HalfConvolutionArgs {
   HalfStatistics statistics = {};  // of y, where the pass is forward
 };
 
-// With this tile of kHalfTiles.
+// Runs with this tile of kHalfTiles.
 void run_half_convolution(const HalfConvolution& problem, int tile_index, const HalfConvolutionArgs& args,
                           cudaStream_t stream);
-// In bytes, enough for any tile; nothing where no kernel serves the problem.
+// The workspace in bytes, enough for any tile; nothing if no kernel serves the problem.
 std::optional<uint64_t> half_convolution_workspace(const HalfConvolution& problem);
 // The tile that the autotuner chooses for the op of `desc`.
 int choose_half_tile(TiledDevice& device, const OpDesc& desc, const HalfConvolution& problem);
 
-// conv:half_128x256 and so on, by their tiles.
+// The variants conv:half_128x256 and so on, named by their tiles.
 std::vector<Variant<HalfConvolution>> half_convolution_variants();
 
 }  // namespace gpunn::cuda_tiled

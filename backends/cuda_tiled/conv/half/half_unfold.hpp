@@ -1,5 +1,5 @@
-// The windows of images with few channels, laid out in memory: lines of [taps, channels] as filters have them. TMA
-// would gather 64 channels of each pixel whether it has them or not.
+// Writes the windows of images with few channels to memory (im2col): lines of [taps, channels], as the filters have
+// them. TMA would fetch 64 channels of each pixel, however few there are.
 #pragma once
 
 #include <cstdint>

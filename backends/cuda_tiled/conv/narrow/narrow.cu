@@ -1,8 +1,8 @@
-// y of a convolution with up to 32 filters. As a product of tiles 64 filters wide most of it would be empty, and each
-// pixel would be fetched once for every tap. Here a block has the pixels that its windows see in shared memory, once,
-// and its filters for as long as it lives. Rows of the product are output pixels, of which a warp has 32 neighbours of
-// a row; columns are filters; K goes through the taps, 16 channels at a time. ldmatrix takes 16 neighbouring pixels of
-// the patch as rows of a matrix, at whatever tap.
+// conv:half_narrow: the forward pass of convolutions with up to 32 filters, on tensor cores. A product of tiles 64
+// filters wide would be mostly empty, and would fetch each pixel once for every tap. Here a thread block holds the
+// pixels of its windows in shared memory once, and its filters as long as it runs. Rows of the product are output
+// pixels: a warp computes 32 neighbours of a row. Columns are filters. K runs through the taps, 16 channels at a time.
+// ldmatrix reads 16 neighbouring pixels of the patch as rows of a matrix, for any tap.
 #include <algorithm>
 #include <cstdint>
 #include <limits>

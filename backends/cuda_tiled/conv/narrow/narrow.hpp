@@ -1,11 +1,12 @@
-// Convolutions with few filters, as networks that make images end: forward, of channels-last bf16 and f16 images.
+// The forward pass of convolutions with few filters, as at the end of networks that generate images. Images are
+// channels-last bf16 or f16.
 #pragma once
 
 #include "conv/half/half_convolution.hpp"
 
 namespace gpunn::cuda_tiled {
 
-// conv:half_narrow
+// The variant conv:half_narrow.
 Variant<HalfConvolution> narrow_variant();
 
 }  // namespace gpunn::cuda_tiled

@@ -1,5 +1,5 @@
-// Convolutions and their gradients in TF32 where there are few tiles of outputs: one kernel that takes its operands as
-// they lie, so that nothing is packed before and nothing is added up after.
+// Convolutions and their gradients in TF32 for shapes with few output tiles. One kernel reads its operands as they lie
+// in memory, so that no kernel before it packs data and none after it adds partial sums.
 #pragma once
 
 #include <array>
@@ -13,13 +13,13 @@
 
 namespace gpunn::cuda_tiled::small {
 
-// Where the numbers of a tile come from: pixels by fours, one by one, or one by one with a tap for each.
+// How the numbers of a tile are loaded: pixels by fours, pixels one by one, or one by one with a tap for each.
 enum class Source { kVectors, kPixels, kTaps };
 
 inline constexpr int kMaxTaps = 32;
 inline constexpr int kMostSplits = 8;  // blocks of a cluster, which any GPU with clusters allows
 
-// Warps multiply 32 by 32, and `groups` of them take turns at the `terms` of a stage.
+// Warps multiply 32 by 32, and `groups` of them divide the `terms` of a stage.
 struct Tile {
   int rows, columns, terms, groups;
 };
@@ -48,7 +48,7 @@ struct Plan {
   Divider by_pixel_plane, by_pixel_columns;  // of the images whose pixels are columns
 };
 
-// Nothing where the kernel does not serve the shape.
+// Returns nothing if the kernel does not serve the shape.
 std::optional<Plan> plan_of(ConvolutionPass pass, const backends::ConvolutionShape& shape, const Tile& tile,
                             int multiprocessors);
 

@@ -1,4 +1,4 @@
-// What a warp of small_convolution_kernel.cuh multiplies: 32 rows by 32 columns, at every kGroups-th eight terms of a
+// The warp-level product of small_convolution_kernel.cuh: 32 rows by 32 columns, for every kGroups-th eight terms of a
 // stage, in fragments of mma.sync.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace gpunn::cuda_tiled::small {
 
 #ifdef GPUNN_CONV_TENSOR_CORES
 
-// A warp's tile in its block's, and which of the groups that share a stage's terms it belongs to.
+// A warp's tile within its block's tile, and its group among those that share a stage's terms.
 struct WarpTile {
   int lane, group, row, column;
 };
@@ -24,7 +24,7 @@ __device__ __forceinline__ WarpTile warp_tile_of(const Place& place) {
           place.warp % kWarpColumns * 32};
 }
 
-// Of eight terms.
+// The fragments of eight terms.
 struct Fragments {
   uint32_t a[2][4];
   uint32_t b[4][2];
@@ -32,7 +32,7 @@ struct Fragments {
 
 using Sums = float[2][4][4];
 
-// Terms side by side are what ldmatrix takes; where rows or columns lie side by side, words are loaded one by one.
+// ldmatrix loads contiguous terms. If rows or columns are contiguous instead, words are loaded one by one.
 template <class T>
 __device__ __forceinline__ void load_fragments(Fragments& to, const WarpTile& tile, uint32_t stage, int step) {
   const uint32_t second = stage + T::kFirst * 4;
@@ -71,7 +71,7 @@ __device__ __forceinline__ void load_fragments(Fragments& to, const WarpTile& ti
   }
 }
 
-// Both operands are rounded to nearest: what the tensor cores cut off by themselves would make every sum too small.
+// Both operands are rounded to nearest: the truncation of the tensor cores would make every sum too small.
 __device__ __forceinline__ void multiply_fragments(Sums& sum, const Fragments& of) {
   uint32_t b[4][2];
 #pragma unroll

@@ -1,22 +1,23 @@
-// conv:tf32:5 to 8 (small_convolution.hpp): implicit GEMM (Chetlur et al., 2014) in TF32 with mma.sync, for few tiles.
+// conv:tf32:5 to 8 (small_convolution.hpp): implicit GEMM (Chetlur et al., 2014) in TF32 with mma.sync, for shapes with
+// few tiles.
 //
-// wgmma reads TF32 from shared memory only where the contraction is contiguous, so the variants before pack their
-// filters by a kernel of its own, and add up what blocks share by another. Where an op takes 5 us these kernels are
-// most of it. mma.sync takes its fragments from registers, at a lower rate, which few tiles don't notice: tiles lie in
-// shared memory as they lie in memory, and the blocks that share a tile's terms are a cluster, which adds up what they
-// have through each other's shared memory, in the order of their ranks.
+// wgmma reads TF32 from shared memory only if the contraction is contiguous. So the earlier variants pack their filters
+// by one more kernel, and add the blocks' partial sums by another. For an op of 5 us these kernels are most of the
+// time. mma.sync takes its fragments from registers, at a lower rate, which hardly matters for few tiles. Tiles have
+// the same layout in shared memory as in global memory. The blocks that share a tile's terms form a cluster and add
+// their sums through distributed shared memory, in the order of their ranks.
 //
-// A multiprocessor has one or two blocks, so that waits are what is spent: fragments of the next step, and of the next
-// stage's first, are loaded before the products of this one; a lane looks up one term's channel and tap for its warp;
-// and where copies are of 4 bytes, twice as many blocks share the work.
+// A multiprocessor holds one or two blocks, so latency decides. The fragments of the next step, and of the next stage's
+// first, are loaded before the products of this one. A lane looks up one term's channel and tap for its whole warp. If
+// copies are of 4 bytes, twice as many blocks share the work.
 //
-// H200, all convolutions of ResNet-50 of 28x28, batch 32, best of all variants against best of those before: forward
-// 0.55 against 0.95 ms, data gradients 0.66 against 1.02, weight gradients 0.69 against 1.06; together 1.89
-// against 3.03, and cuDNN's best 3.08. 1x1: 1024 to 256 channels of 4x4 8.5, 5.7 and 7.1 us against 15.1, 14.8
-// and 11.4; 512 to 2048 of 2x2 8.9, 10.5 and 10.0 against 20.4, 21.1 and 14.6. 3x3: 512 channels of 4x4 at stride
-// 2 21.3 forward against 35.2, 128 of 7x7 12.5 against 15.8, its weight gradient 17.6 against 24.8; data gradients of
-// 3x3 at a stride stay with the variants before, since here all taps of a pixel are multiplied, those that have no
-// output too.
+// H200, all convolutions of ResNet-50 of 28x28, batch 32, best of all variants against the best without these: forward
+// 0.55 against 0.95 ms, data gradients 0.66 against 1.02, weight gradients 0.69 against 1.06. Together they take 1.89
+// ms against 3.03, and cuDNN's best 3.08. Forward, data and weight gradient in us: 1x1, 1024 to 256 channels of 4x4,
+// 8.5, 5.7 and 7.1 against 15.1, 14.8 and 11.4; 512 to 2048 of 2x2 8.9, 10.5 and 10.0 against 20.4, 21.1 and 14.6. 3x3:
+// 512 channels of 4x4 at stride 2 21.3 forward against 35.2; 128 of 7x7 12.5 against 15.8, its weight gradient 17.6
+// against 24.8. With a stride, the data gradients of 3x3 are faster in the earlier variants: here a pixel is multiplied
+// by all taps, including those without an output.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@
 
 namespace gpunn::cuda_tiled::small {
 
-// Of a multiprocessor: 128 registers for each of 512 threads.
+// Blocks of a multiprocessor: 128 registers for each of 512 threads.
 constexpr int blocks_of(int threads) { return 512 / threads; }
 
 template <class T>  // Traits

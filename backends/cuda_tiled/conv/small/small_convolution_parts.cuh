@@ -1,5 +1,5 @@
-// What the kernel of small_convolution_kernel.cuh is made of: fragments and their products, a cluster's barriers, where
-// the taps of a pixel are, and copies to shared memory.
+// Building blocks of small_convolution_kernel.cuh: fragments and their products, the barriers of a cluster, the
+// positions of a pixel's taps, and copies to shared memory.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ __device__ __forceinline__ float4 sum_of(const float4& a, const float4& b) {
   return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
 
-// The cluster's barrier. What was written to shared memory before is seen by all after it; relaxed, nothing need be.
+// The cluster's barrier. All threads see the writes to shared memory before it; in relaxed form this is not guaranteed.
 __device__ __forceinline__ void meet_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
@@ -41,8 +41,8 @@ __device__ __forceinline__ void meet_cluster_relaxed() {
   asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
 
-// A column of pixels: where its first tap stands in channel 0 of its image, which may be outside of it, and the taps
-// that are inside.
+// A column of pixels: the position of its first tap in channel 0 of its image, possibly outside the image, and the taps
+// inside.
 struct TapPixel {
   int from;
   uint32_t taps;
@@ -99,7 +99,7 @@ __device__ __forceinline__ int output_offset(const Plan& plan, int tap) {
            (tap - row * plan.column_taps) * plan.column_dilation / plan.column_stride);
 }
 
-// Zeros where not valid; `from` is then not read, and may be any address.
+// Writes zeros if not valid; `from` is then not read and may be any address.
 template <int kBytes>
 __device__ __forceinline__ void copy(uint32_t to, const float* from, bool valid) {
   if constexpr (kBytes == 16) {

@@ -1,5 +1,5 @@
-// How a stage of small_convolution_kernel.cuh comes to shared memory: the tiles of both operands, as they lie in
-// memory, zeros where the product has no such row, column or term, or a tap is outside of its image.
+// Copies a stage of small_convolution_kernel.cuh to shared memory: the tiles of both operands, in the layout of global
+// memory. Rows, columns and terms that do not exist, and taps outside the image, become zeros.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ __device__ __forceinline__ void fill_tables(const TapTables& tables, const Plan&
   }
 }
 
-// Starts the copies of a stage: cp.async, whose groups the caller ends.
+// Starts the copies of a stage by cp.async; the caller ends the copy groups.
 template <class T>
 struct StageCopier {
   const Plan& plan;

@@ -1,5 +1,5 @@
-// What small_convolution_kernel.cuh does with its sums: those of a block's groups are added up in shared memory, those
-// of a cluster's blocks by reading each other's, always in the same order, and the result is stored.
+// The epilogue of small_convolution_kernel.cuh. It adds the sums of a block's groups in shared memory, adds those of a
+// cluster's blocks through distributed shared memory, always in the same order, and stores the result.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace gpunn::cuda_tiled::small {
 
 #ifdef GPUNN_CONV_TENSOR_CORES
 
-// The groups' sums, in order, to `shared`. A barrier must follow.
+// Adds the groups' sums, in order, to `shared`. A barrier must follow.
 template <class T>
 __device__ __forceinline__ void add_groups(float* shared, const Sums& sum, const WarpTile& tile) {
 #pragma unroll
@@ -37,7 +37,7 @@ __device__ __forceinline__ void add_groups(float* shared, const Sums& sum, const
   }
 }
 
-// What the first kRanks blocks have at `word`, in their order; all are read before one is added.
+// The values of the first kRanks blocks at `word`, in their order; all are read before any is added.
 template <int kRanks, class Value>
 __device__ __forceinline__ Value total_of_ranks(float* shared, int word, const Value& zero) {
   const cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();

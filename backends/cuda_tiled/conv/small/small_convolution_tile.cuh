@@ -1,5 +1,5 @@
-// What an instance of the kernel of small_convolution_kernel.cuh is: how its tiles lie in shared memory, how many
-// threads it has, and what a block and a thread of it have to do.
+// The compile-time description of an instance of small_convolution_kernel.cuh: the layout of its tiles in shared
+// memory, its number of threads, and the work of each block and thread.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace gpunn::cuda_tiled::small {
 
 inline constexpr int kStages = 4;
 
-// Rows of terms: ldmatrix meets all banks.
+// The pitch of rows of terms, with which ldmatrix reads all banks.
 constexpr int term_pitch(int terms) { return terms + 4; }
 
 // Terms by columns: 4 terms by 8 columns lie in 32 banks.
@@ -43,7 +43,7 @@ struct Arguments {
   bool relu;
 };
 
-// What follows from the kernel's template parameters, by one name.
+// The constants that follow from the kernel's template parameters.
 template <ConvolutionPass kPass, Source kSource_, Tile kTile>
 struct Traits {
   static constexpr Source kSource = kSource_;

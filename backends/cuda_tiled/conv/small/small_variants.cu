@@ -1,4 +1,4 @@
-// The variants of small_convolution.hpp: what each refuses, and its call for each pass.
+// The variants of small_convolution.hpp: why each refuses a problem, and its launch for each pass.
 #include <string>
 
 #include "conv/convolution.hpp"

@@ -1,8 +1,8 @@
-// Convolutions of images with up to eight channels, as networks begin: forward and weight gradient of channels-last
-// bf16 and f16 images. As products over taps and channels their inner loops would be mostly empty, or their windows
-// would have to be laid out in memory. Here a block has the pixels that its windows see in shared memory, each widened
-// to 4 or 8 numbers, so that a row of a window's taps is one line there: windows that lie `stride` pixels apart begin
-// at multiples of 16 bytes, and ldmatrix takes them as rows of a matrix.
+// Convolutions of images with up to eight channels, as at the beginning of networks: forward pass and weight gradient
+// of channels-last bf16 and f16 images. As products over taps and channels their inner loops would be mostly empty, or
+// their windows would have to be written to memory. Here a thread block holds the pixels of its windows in shared
+// memory. Each pixel is padded to 4 or 8 numbers, so that a row of a window's taps is one contiguous line. Windows that
+// lie `stride` pixels apart begin at multiples of 16 bytes, and ldmatrix reads them as rows of a matrix.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@
 
 namespace gpunn::cuda_tiled {
 
-// Output pixels of a block: a warp each of its rows, two pieces of 16 pixels.
+// Output pixels of a block: each warp has one of its rows, two pieces of 16 pixels.
 inline constexpr int kStemRows = 8, kStemColumns = 32;
 inline constexpr int kStemFilters = 64;  // of a block
 inline constexpr int kStemThreads = 32 * kStemRows;
 
-// Numbers are of 16 bits.
+// All numbers have 16 bits.
 struct Stem {
   int channels = 0, filters = 0;
   int input_rows = 0, input_columns = 0, output_rows = 0, output_columns = 0;
@@ -47,7 +47,7 @@ Stem stem_of(const HalfConvolution& problem);
 
 void run_stem_forward(const HalfConvolution& problem, const Stem& stem, const OpArgs& args, cudaStream_t stream);
 
-// Each block leaves its sums in the workspace, and a second kernel adds them in their order.
+// The workspace in bytes. Each block stores its sums there, and a second kernel adds them in their order.
 uint64_t stem_workspace(const Stem& stem);
 void run_stem_backward_filter(const HalfConvolution& problem, const Stem& stem, const OpArgs& args,
                               cudaStream_t stream);
@@ -55,7 +55,7 @@ void run_stem_backward_filter(const HalfConvolution& problem, const Stem& stem, 
 // Whether stem kernels serve the problem.
 bool is_stem(const HalfConvolution& problem);
 
-// conv:half_stem, for forward passes and weight gradients.
+// The variant conv:half_stem, for forward passes and weight gradients.
 Variant<HalfConvolution> stem_variant();
 
 }  // namespace gpunn::cuda_tiled

@@ -1,6 +1,6 @@
-// dw' of a stem: rows are 64 filters, columns the rows of taps one after another, K the output pixels. Persistent
-// blocks walk over tiles of pixels with their sums in registers: a warp has 16 filters, and every other warp the other
-// half of the columns. In the end each block leaves its sums in the workspace.
+// The weight gradient dw' of a stem convolution, as a matrix product. Rows are 64 filters, columns the rows of taps one
+// after another, and K the output pixels. Persistent blocks walk over tiles of pixels with their sums in registers.
+// Each warp has 16 filters and one half of the columns. At the end each block stores its sums in the workspace.
 #include <algorithm>
 #include <cstdint>
 

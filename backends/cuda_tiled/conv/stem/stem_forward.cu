@@ -1,5 +1,6 @@
-// y' of a stem: rows are output pixels, columns 64 filters, K the rows of taps one after another. Persistent blocks
-// keep their filters in shared memory. A warp has 32 neighbouring pixels of a row.
+// The forward pass y' of a stem convolution, as a matrix product. Rows are output pixels, columns 64 filters, and K the
+// rows of taps one after another. Persistent blocks keep their filters in shared memory. A warp computes 32
+// neighbouring pixels of a row.
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>

@@ -1,4 +1,4 @@
-// Where a tile of a stem's output pixels is, and the pixels of x that it sees, in shared memory.
+// The position of a tile of a stem's output pixels, and the copy of the pixels of x that it reads to shared memory.
 #pragma once
 
 #include <cstdint>

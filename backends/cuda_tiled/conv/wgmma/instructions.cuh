@@ -1,6 +1,6 @@
-// The instructions of Hopper (sm_90a) that the convolutions on tensor cores take beside those of the products
-// (gemm/wgmma/wgmma_instructions.cuh): copies to shared memory, and operands without swizzle. (PTX ISA 8.5, chapters
-// 9.7.12, 9.7.14 and 9.7.15.) On other GPUs the kernels that use them are empty and never launched.
+// Instructions of Hopper (sm_90a) for the tensor-core convolutions, besides those of gemm/wgmma/wgmma_instructions.cuh:
+// copies to shared memory, and operands without swizzle. See PTX ISA 8.5, chapters 9.7.12, 9.7.14 and 9.7.15. On other
+// GPUs the kernels that use them are empty and never launched.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ __device__ __forceinline__ void barrier_arrive_after_copies(uint32_t barrier) {
 
 // --- Copies to shared memory ---
 
-// A float, or a vector of four; zeros where `valid` is not set.
+// Copies a float, or a vector of four; writes zeros if not `valid`.
 __device__ __forceinline__ void copy_float(uint32_t to, const float* from, bool valid) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(valid ? 4 : 0) : "memory");
 }
@@ -39,7 +39,7 @@ __device__ __forceinline__ uint32_t load_word(uint32_t from) {
 
 // --- Matrix products ---
 
-// What shared memory writes by ordinary stores is seen by wgmma after this and a barrier.
+// After this and a barrier, wgmma sees the ordinary stores to shared memory.
 __device__ __forceinline__ void fence_shared_for_wgmma() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

@@ -1,5 +1,5 @@
-// Convolutions in TF32 on Hopper's tensor cores: the forward pass and the data gradient (wgmma_fprop.hpp),
-// the weight gradient as a product over pixels (wgmma_wgrad.hpp). Each comes with several tiles to choose from.
+// Convolutions in TF32 on Hopper's tensor cores: the forward pass and the data gradient (wgmma_fprop.hpp), and the
+// weight gradient as a product over pixels (wgmma_wgrad.hpp). Each has several tiles to choose from.
 #pragma once
 
 #include <array>
@@ -15,13 +15,13 @@ namespace gpunn::cuda_tiled::tensor {
 
 enum class Direction { kFprop, kDgrad };
 
-// Outputs by filters.
+// The tiles, outputs x filters.
 inline constexpr std::array<FpropTile, 4> kFpropTiles = {{{256, 128}, {512, 64}, {128, 128}, {128, 64}}};
 
-// Rows of dw in slots of 64, filters, and pixels of a stage.
+// The tiles: rows of dw in slots of 64, filters, and pixels of a stage.
 inline constexpr std::array<WgradTile, 4> kWgradTiles = {{{9, 64, 64}, {2, 128, 64}, {2, 64, 64}, {9, 64, 32}}};
 
-// Nothing where the tile does not serve the shape.
+// Returns nothing if the tile does not serve the shape.
 std::optional<FpropPlan> fprop_plan(const backends::ConvolutionShape& shape, Direction direction, int tile,
                                     int multiprocessors);
 
@@ -33,7 +33,7 @@ struct FpropOperands {
   bool relu = false;
 };
 
-// `workspace`: of workspace_bytes(plan).
+// `workspace` has workspace_bytes(plan) bytes.
 void run_fprop(const FpropPlan& plan, int tile, const FpropOperands& operands, float* workspace, cudaStream_t stream);
 
 std::optional<WgradPlan> wgrad_plan(const backends::ConvolutionShape& shape, int tile, int multiprocessors);

@@ -1,5 +1,5 @@
-// The variants on Hopper's tensor cores of the convolution ladders: what each refuses, and its call for each pass. They
-// differ in their tiles, of which the autotuner takes one for each shape.
+// The variants of the convolution ladders on Hopper's tensor cores: why each refuses a problem, and its launch for each
+// pass. They differ in their tiles, and the autotuner chooses one for each shape.
 #include <string>
 
 #include "conv/convolution.hpp"

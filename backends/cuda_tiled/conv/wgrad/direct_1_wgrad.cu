@@ -1,11 +1,12 @@
-// direct:1 of the weight gradient, for few channels: dw[k,c,r,s] is the sum over images and positions of dy[n,k,p,q]
-// x[n,c,p+r,q+s]. cuda_naive loads two numbers for each product; direct:2 (direct_2_wgrad.cu) makes more of each load.
+// direct:1 of the weight gradient, a direct convolution for few channels. dw[k,c,r,s] is the sum over images and
+// positions of dy[n,k,p,q] x[n,c,p+r,q+s]. cuda_naive loads two numbers for each product; direct:2 (direct_2_wgrad.cu)
+// makes more products a load than this.
 //
-// First pass: a block takes a few images, one after another, and some of the filters of a group. It lays x, with its
-// zero border, and dy into shared memory; rows are an odd number of floats apart, so that threads on neighbouring rows
-// meet different banks. A thread walks along some rows for one k, c and r and keeps the sums of all taps s in
-// registers: one load of dy and one of x give as many products as there are taps. The threads' sums are added up in
-// shared memory, in the order of their rows, and the block writes its share.
+// First pass: a thread block processes a few images, one after another, and some of the filters of a group. It copies
+// x, with its zero border, and dy to shared memory. Rows are an odd number of floats apart, so that threads on
+// neighbouring rows read different banks. A thread walks along some rows for one k, c and r and keeps the sums of all
+// taps s in registers. One load of dy and one of x thus give as many products as there are taps. The threads' sums are
+// added in shared memory, in the order of their rows, and the block writes its share.
 //
 // Second pass: the blocks' shares are added, in a fixed order too. Equal inputs give equal bits.
 #include <gpunn/plugin.hpp>

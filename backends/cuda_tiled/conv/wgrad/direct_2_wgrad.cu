@@ -1,31 +1,23 @@
-// direct:2 of the weight gradient: dw[k,c,r,s] is the sum over images and positions of dy[n,k,p,q] x[n,c,p+r,q+s].
+// direct:2 of the weight gradient, a direct convolution for few channels. dw[k,c,r,s] is the sum over images and
+// positions of dy[n,k,p,q] x[n,c,p+r,q+s].
 //
 // In direct:1 a thread has the taps of a row of one filter, and two loads give as many products as there are taps. Here
-// it has those of up to eight filters: of four pixels of each of them and four of x, loads of 16 bytes, it makes 160
-// products. x's rows and channels are so far apart that the lanes of a warp, which have neighbouring r and c, read
-// different banks, and what they read of dy is the same address. Rows of the images are shared out over threads whose
-// sums meet in shared memory; the blocks' sums are added by a second kernel. Both in a fixed order: equal inputs give
-// equal bits.
+// it has those of up to eight filters. From four pixels of each filter and four of x, in loads of 16 bytes, it makes
+// 160 products. x's rows and channels are padded so that the lanes of a warp, which have neighbouring r and c, read
+// different banks. Their reads of dy go to the same address. Rows of the images are divided over threads, whose sums
+// are added in shared memory. A second kernel adds the blocks' sums. Both use a fixed order: equal inputs give equal
+// bits.
 //
-// Images without padding whose planes may lie in shared memory as they do in memory come in bulk, plane by plane
-// (direct_bulk.cuh), and where a block has few pixels 256 threads do: twice as many hide more of what the products wait
-// for, and then have twice the sums to add.
+// Images without padding whose planes have the same layout in shared memory as in global memory are copied in bulk,
+// plane by plane (direct_bulk.cuh). If a block has few pixels, it uses 256 threads: twice as many hide more latency,
+// but have twice the sums to add. A single instance handles both ways of copying x. In an instance for bulk copies
+// alone the compiler loads a filter's pixels just before their products, instead of 30 to 40 products ahead, which is
+// slower (H200: 8.2 us instead of 7.8).
 //
-// That is one instance with both ways of bringing x, not one of its own for x in bulk: of that the compiler made
-// products that load a filter's pixels just before they multiply them, and nothing of the gain was left (8.2 us instead
-// of 7.8); of this it loads them 30 to 40 products ahead.
-//
-// H200, 5x5, 6 to 16 channels, 12x12 without padding: batch 512 in 7.8 us, 20.3 TFLOP/s (8.2 us before planes came in
-// bulk and threads were fewer; 10.8 us before rows of 8, 28 and 32 columns were unrolled, sums were added by fours and
-// blocks began early, direct_stage.cuh); batch 128 4.5 us (5.0 before), 256 5.6 us (6.1), 1024 12.0 us (12.4). 14x14
-// with padding, batch 512: 19.6 us, 24.6 TFLOP/s (22.8). 14x14 without, batch 128: 6.5 us (8.3). 1 to 6 channels,
-// 28x28, batch 128: 4.2 us (6.4). 3x3, 3 to 16 channels, 32x32, batch 128: 10.0 us (13.3); 16 to 16, 28x28, batch
-// 64: 17.6 us (23.4).
-//
-// Tried and slower: a filter's next pixels loaded as soon as it has multiplied (9070 cycles for the products instead of
-// 7400: what matters is in which registers the operands lie, direct_1_fprop.cu); loads kept in their order by volatile
-// assembly (7.9 us); 512 threads (8.3 us) or 384 (8.0); 8 or 32 shares of the chunks in the second kernel (7.9, 8.5
-// us).
+// H200, 5x5, 6 to 16 channels, 12x12 without padding: batch 512 in 7.8 us, 20.3 TFLOP/s; batch 128 4.5 us, 256 5.6 us,
+// 1024 12.0 us. 14x14 with padding, batch 512: 19.6 us, 24.6 TFLOP/s. 14x14 without, batch 128: 6.5 us. 1 to 6
+// channels, 28x28, batch 128: 4.2 us. 3x3, 3 to 16 channels, 32x32, batch 128: 10.0 us; 16 to 16, 28x28, batch 64: 17.6
+// us.
 #include <gpunn/plugin.hpp>
 
 #include <algorithm>

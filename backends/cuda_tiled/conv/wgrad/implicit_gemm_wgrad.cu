@@ -1,15 +1,15 @@
-// conv:2, implicit GEMM, weight gradient: the product of dy [channels of dy, pixels] and of the matrix [pixels,
-// entries] that im2col would write, an entry being a channel of x and a tap of the filter. Neither is written: a block
-// reads the numbers from dy and x by asynchronous copies, two stages of 16 pixels ahead of the one that is multiplied
-// from shared memory.
+// conv:2, implicit GEMM, for the weight gradient. It multiplies dy [channels of dy, pixels] by the matrix [pixels,
+// entries] that im2col would write. An entry is a channel of x and a tap of the filter. The matrix is never written: a
+// thread block reads dy and x by asynchronous copies. They run two stages of 16 pixels ahead of the stage that is
+// multiplied from shared memory.
 //
 // The lanes of a warp copy eight neighbouring pixels of four lines (of channels or entries), so that they read whole
-// sectors, to lines that are four numbers apart in shared memory's banks, which is conflict-free. The pixels of the
-// batch are cut in shares, whose gradients are added in their order by a second kernel: deterministic.
+// sectors. In shared memory the lines are four numbers apart in the banks, which avoids conflicts. The pixels of the
+// batch are split in shares, and a second kernel adds the shares' gradients in their order, so the result is
+// deterministic.
 //
-// H200: 26 to 34 TFLOP/s over 3x3 of batch 128, 64 channels at 32x32 to 512 at 4x4; 1.3 to 4.3 times cuDNN at a stride
-// of 2 and batch 512, and 1.7 to 2.4 times it over 1x1 filters of batch 32. (With copies through registers, one stage
-// ahead, and one block a multiprocessor it was at 18 to 28.)
+// H200: 26 to 34 TFLOP/s over 3x3 of batch 128, 64 channels at 32x32 to 512 at 4x4. It is 1.3 to 4.3 times cuDNN at a
+// stride of 2 and batch 512, and 1.7 to 2.4 times cuDNN over 1x1 filters of batch 32.
 #include <algorithm>
 #include <climits>
 #include <cstddef>

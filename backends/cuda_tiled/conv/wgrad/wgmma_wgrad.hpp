@@ -1,4 +1,4 @@
-// The plan of a convolution's weight gradient as a matrix product over pixels: dw[(channel, tap), filter] is the sum
+// The plan of a convolution's weight gradient as a matrix product over pixels. dw[(channel, tap), filter] is the sum
 // over output pixels of x at the tap, times dy. Blocks share a sum, each with some of the pixels, and a second pass
 // adds their parts in the order of the blocks.
 #pragma once
@@ -38,7 +38,7 @@ struct WgradPlan {
 
 int shared_bytes(const WgradPlan& plan, const WgradTile& tile);
 
-// Nothing where it does not serve. `blocks`: how many the GPU runs at once.
+// Returns nothing if the kernel does not serve the shape. `blocks`: the number of blocks that the GPU runs at once.
 std::optional<WgradPlan> plan_wgrad(const backends::ConvolutionShape& shape, const WgradTile& tile, int shared_limit,
                                     int blocks);
 

@@ -1,5 +1,5 @@
-// A tile of the result in the registers of a block, the factors in shared memory in a ring of three stages that
-// asynchronous copies fill two stages ahead: with one barrier a stage, and no register that waits for memory.
+// A thread block keeps its tile of the result in registers. The factors lie in shared memory, in a ring of three stages
+// that asynchronous copies fill two stages ahead. So a stage needs one barrier, and no register waits for memory.
 #include "conv/tile_product.cuh"
 #include "conv/winograd/batched_product.hpp"
 #include "cuda_common/launch.hpp"

@@ -1,5 +1,5 @@
-// d[share][batch][m][n] = sum of a[batch][k][m] b[batch][k][n] over the share's k: what Winograd makes of a
-// convolution, with both factors laid out as a block reads them.
+// The batched matrix product of Winograd convolutions: d[share][batch][m][n] = sum of a[batch][k][m] b[batch][k][n]
+// over the share's k. Both factors have the layout in which a thread block reads them.
 #pragma once
 
 #include <cstdint>

@@ -1,15 +1,15 @@
-// conv:3, Winograd F(2x2, 3x3) (Lavin and Gray, 2016), forward and data gradient: an output tile of 2x2 from an
-// input patch of 4x4 takes 16 products for each pair of channels instead of 36.
+// conv:3, Winograd F(2x2, 3x3) (Lavin and Gray, 2016), for the forward pass and the data gradient. An output tile of
+// 2x2 from an input patch of 4x4 takes 16 products for each pair of channels instead of 36.
 //
-// Fused: the transformed images, four times as large as the images, are never in memory. A block computes 64 channels
-// of 32 tiles. For each 8 input channels a thread loads one patch of one channel, while the previous 8 are multiplied,
-// transforms it in registers and leaves its 16 points in shared memory; the transformed filters, made once a call by a
-// small kernel in the order in which blocks read them, come by asynchronous copies. The sums stay in registers until
-// the transform back, whose end adds the bias and applies ReLU.
+// The kernel is fused: the transformed images, four times as large as the images, are never in memory. A thread block
+// computes 64 channels of 32 tiles. For each 8 input channels a thread loads one patch of one channel while the
+// previous 8 are multiplied. It transforms the patch in registers and writes its 16 points to shared memory. A small
+// kernel transforms the filters once a call, in the order in which blocks read them, and asynchronous copies bring them
+// in. The sums stay in registers until the inverse transform, whose epilogue adds the bias and applies ReLU.
 //
 // H200, 3x3, batch 128, 64 channels at 32x32 to 512 at 4x4: 56 to 65 TFLOP/s of the direct convolution, 1.9 times
-// conv:2 (geometric means, with the weight gradient: 57). 70 % of the multiprocessors' issue slots are used, two
-// thirds of them for multiplications: a scheduler has but two warps to choose from.
+// conv:2 (geometric means, with the weight gradient: 57). 70 % of the multiprocessors' issue slots are used, two thirds
+// of them for multiplications: a scheduler has only two warps to choose from.
 #include <algorithm>
 
 #include <cuda_pipeline_primitives.h>

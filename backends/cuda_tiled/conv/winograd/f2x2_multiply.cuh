@@ -1,9 +1,10 @@
-// What the Winograd kernels share: a block's 16 small matrix products, one for each point of the 4x4 transforms.
+// Shared by the fused Winograd kernels: a thread block's 16 small matrix products, one for each point of the 4x4
+// transforms.
 //
-// A block of 256 threads holds 16 products of 64 rows x 32 columns in registers: half a warp a point, a thread 16 x 8
-// sums. For each step of the reduction a thread loads 24 numbers in six 16-byte loads for 128 products (the usual 8 x 8
-// of a thread loads 16 for 64). A load of the warp reads 64 bytes of each of its two points; the odd point takes the
-// pieces in another order (j ^ 1), so that the two are in different banks.
+// A block of 256 threads holds 16 products of 64 rows x 32 columns in registers. Half a warp has one point, and a
+// thread 16 x 8 sums. For each step of the reduction a thread loads 24 numbers in six 16-byte loads for 128 products; a
+// usual tile of 8 x 8 loads 16 for 64. A load of the warp reads 64 bytes of each of its two points. The odd point takes
+// the pieces in another order (j ^ 1), so that the two use different banks.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -18,7 +19,7 @@ inline constexpr int kDepth = 8;     // steps of the reduction that a stage in s
 inline constexpr int kThreadRows = 16;
 inline constexpr int kThreadColumns = 8;
 
-// Where a thread's sums stand: of point `point`, rows row(i) and columns column(j).
+// The position of a thread's sums: point `point`, rows row(i) and columns column(j).
 struct Place {
   int half;
   int point;
@@ -78,8 +79,9 @@ __device__ __forceinline__ void multiply(const float* a, const float* b, const P
   }
 }
 
-// The sums of a point lie in the registers of half a warp, and the transform back needs all points of an element: they
-// go through shared memory, 32 rows at a time, as [point][row][column]. The padding spreads the rows over the banks.
+// The sums of a point lie in the registers of half a warp, and the inverse transform needs all points of an element. So
+// they go through shared memory, 32 rows at a time, as [point][row][column]. The padding spreads the rows over the
+// banks.
 inline constexpr int kExchangeRow = kColumns + 4;
 inline constexpr int kExchangePoint = 32 * kExchangeRow;
 inline constexpr int kExchange = kPoints * kExchangePoint;

@@ -1,15 +1,14 @@
-// conv:4, Winograd F(4x4, 3x3), forward and data gradient: 36 products for each pair of channels and tile of 4x4
-// instead of 144, four times fewer. The transformed images are 2.25 times as large as the images, where those of F(2x2,
-// 3x3) are four times as large, and 36 points of a tile are too many for a block's registers: so the transforms are
-// kernels of their own, and between them 36 matrix products are one launch.
+// conv:4, Winograd F(4x4, 3x3), for the forward pass and the data gradient. It takes 36 products for each pair of
+// channels and tile of 4x4 instead of 144, four times fewer. The transformed images are 2.25 times as large as the
+// images; those of F(2x2, 3x3) are four times as large. The 36 points of a tile do not fit a block's registers. So the
+// transforms are separate kernels, and one launch between them makes the 36 matrix products.
 //
-// The transforms lose digits, see f4x4_transforms.cuh; winograd_variants.cu says where the error bound of the
+// The transforms lose digits: see f4x4_transforms.cuh. winograd_variants.cu says where the error bound of the
 // conformance tests allows it.
 //
-// H200, 3x3, batch 128, forward and data gradient: 71 TFLOP/s of the direct convolution for 64 channels at
-// 32x32, 94 for 128 at 16x16, 112 for 256 at 8x8, 96 for 512 at 4x4; 1.3 to 1.7 times conv:3, and with the filters'
-// gradient 1.6 times it (geometric means 90 and 57). The products are half to two thirds of the time. Filters and
-// images in one launch took 3 % off.
+// H200, 3x3, batch 128, forward and data gradient: 71 TFLOP/s of the direct convolution for 64 channels at 32x32, 94
+// for 128 at 16x16, 112 for 256 at 8x8, 96 for 512 at 4x4. That is 1.3 to 1.7 times conv:3, and with the weight
+// gradient 1.6 times it (geometric means 90 and 57). The products take half to two thirds of the time.
 #include "conv/winograd/batched_product.hpp"
 #include "conv/winograd/f4x4_transforms.cuh"
 #include "conv/winograd/winograd.hpp"

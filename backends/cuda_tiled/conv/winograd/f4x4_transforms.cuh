@@ -1,6 +1,6 @@
-// The transforms of F(4x4, 3x3) and F(3x3, 4x4): 36 points, the products of two sets of six. The usual six, 0, 1, -1,
-// 2, -2 and infinity, lose three times as many digits as 0, 1, -1, 1/2, -2 and infinity do, whose powers go up and down
-// (Barabasz et al., 2020, say which points are good).
+// The transforms of F(4x4, 3x3) and F(3x3, 4x4), at 36 points: the products of two sets of six. The six points are 0,
+// 1, -1, 1/2, -2 and infinity, whose powers go up and down. The usual six, 0, 1, -1, 2, -2 and infinity, lose three
+// times as many digits. Barabasz et al. (2020) say which points are good.
 #pragma once
 
 #include <algorithm>
@@ -115,8 +115,8 @@ struct LargeTiles {
       : rows((c.result_rows + 3) / 4), columns((c.result_columns + 3) / 4), count(images * rows * columns) {}
 };
 
-// The images are taken in chunks, so that a large batch does not need more memory. (Chunks that fit the second-level
-// cache, of 24 or 40 MB, took 1.1 to 1.4 times as long: the products of so few tiles don't fill the GPU.)
+// The images are processed in chunks, so that a large batch does not need more memory. Chunks that fit the second-level
+// cache (24 or 40 MB) take 1.1 to 1.4 times as long, since so few tiles don't fill the GPU.
 inline constexpr int64_t kChunkBytes = int64_t{256} << 20;
 
 // Images of a chunk, of which each makes `bytes` of transformed tensors; chunks are about equal.

@@ -1,7 +1,7 @@
-// conv:4, Winograd F(3x3, 4x4), weight gradient: a tile of 4x4 of dy and the 6x6 patch of x that it met, both
-// transformed to 36 points, whose products are summed over all tiles: 36 matrix products [channels of dy, tiles] x
-// [tiles, channels of x], one launch. The tiles are cut in shares where the channels alone give too few blocks; their
-// sums are added in order.
+// conv:4, Winograd F(3x3, 4x4), for the weight gradient. A 4x4 tile of dy and its 6x6 patch of x are both transformed
+// to 36 points, and their products are summed over all tiles. These are 36 matrix products [channels of dy, tiles] x
+// [tiles, channels of x] in one launch. The tiles are split in shares if the channels alone give too few blocks, and
+// the shares' sums are added in order.
 //
 // H200, 3x3, batch 128: 70 TFLOP/s of the direct sum for 64 channels at 32x32, 82 for 128 at 16x16, 95 for 256 at 8x8,
 // 100 for 512 at 4x4; 1.4 to 1.9 times conv:3.

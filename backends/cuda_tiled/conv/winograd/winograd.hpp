@@ -1,4 +1,4 @@
-// Fused Winograd convolutions of fp32: 3x3, stride 1, dilation 1.
+// Winograd convolutions of fp32: 3x3, stride 1, dilation 1.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace gpunn::cuda_tiled::winograd {
 
-// A convolution of x[batch, groups * inputs, rows, columns] to y[batch, groups * outputs, ...]. The gradient of the
-// data is one of dy to dx, whose filters are turned around and whose roles of inputs and outputs are exchanged.
+// A convolution of x[batch, groups * inputs, rows, columns] to y[batch, groups * outputs, ...]. The data gradient is a
+// convolution of dy to dx, with the filters rotated by 180 degrees and inputs and outputs exchanged.
 struct Convolution {
   int batch;
   int groups;
@@ -29,8 +29,8 @@ uint64_t f2x2_fprop_workspace_bytes(const Convolution& convolution);
 void f2x2_fprop(const Convolution& convolution, const float* x, const float* w, const Epilogue& epilogue, float* y,
                 float* workspace, cudaStream_t stream);
 
-// The weight gradient of a convolution that is not turned, from x and dy; `multiprocessors` of the GPU decide
-// in how many shares the batch is cut.
+// The weight gradient, from x and dy, of a convolution whose filters are not rotated. `multiprocessors` of the GPU
+// decide the number of shares of the batch.
 uint64_t f2x2_wgrad_workspace_bytes(const Convolution& convolution, int multiprocessors);
 void f2x2_wgrad(const Convolution& convolution, const float* dy, const float* x, float* dw, float* workspace,
                 int multiprocessors, cudaStream_t stream);

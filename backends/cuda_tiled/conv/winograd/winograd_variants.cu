@@ -1,4 +1,4 @@
-// conv:3 and conv:4, Winograd in fp32: what each refuses, and its call for each pass.
+// conv:3 and conv:4, Winograd in fp32: why each refuses a problem, and its launch for each pass.
 #include <gpunn/ops.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The ends of tile_gemm and cluster_gemm with the epilogue of masked.hpp.
+// The epilogue of masked.hpp for tile_gemm and cluster_gemm.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace gpunn::cuda_tiled {
 
-// The tile of a block, among the rows and columns of tiles.
+// The row and the column of a block's tile, in tiles.
 struct TilePlace {
   int row;
   int column;
 };
 
-// Four neighbours of a row of y, zeros outside; they are written by no kernel that runs.
+// Four neighbours of a row of y, zeros outside. No running kernel writes them.
 __device__ __forceinline__ float4 quad_of_mask(const GemmArguments& g, int row, int column) {
   float4 quad = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
   if (row >= g.m || column >= g.n) return quad;
@@ -31,8 +31,8 @@ __device__ __forceinline__ float4 quad_of_mask(const GemmArguments& g, int row, 
   return quad;
 }
 
-// Masks a thread's sums; in[j] is the sum of those of its column j. Of the mask so many quads are asked for at a time
-// as there are registers for.
+// Masks a thread's sums; in[j] is the sum of those of its column j. Loads as much of the mask at a time as the
+// registers hold.
 template <class Shape>
 __device__ __forceinline__ void mask_sums(const GemmArguments& g, const ThreadPlace<Shape>& place, int first_row,
                                           int first_column, float (&sums)[Shape::kThreadM][Shape::kThreadN],
@@ -61,7 +61,7 @@ __device__ __forceinline__ void mask_sums(const GemmArguments& g, const ThreadPl
   }
 }
 
-// In place of store_sums.
+// Replaces store_sums.
 template <class Shape>
 __device__ __forceinline__ void store_masked(const GemmArguments& g, const ThreadPlace<Shape>& place, float* shared,
                                              const TilePlace& tile, float (&sums)[Shape::kThreadM][Shape::kThreadN]) {
@@ -115,8 +115,8 @@ __device__ __forceinline__ void store_masked(const GemmArguments& g, const Threa
   each_column([&](int, int column) { g.mask.sums[column] = sum_of_parts(g.mask.parts, rows, g.n, column); });
 }
 
-// The epilogue of a cluster's block, of which there are at least two: each has whole rows of the tile. The mask is
-// asked for before the product is made.
+// The epilogue of a block in a cluster of at least two. Each block has whole rows of the tile. The mask is loaded
+// before the product.
 template <class Shape>
 class ClusterMask {
   static constexpr int kRows = Shape::kThreads / Shape::kBlockN;  // at a time
@@ -141,7 +141,7 @@ class ClusterMask {
     }
   }
 
-  // In place of the end of cluster_gemm, out of the shared memory of all.
+  // Replaces the end of cluster_gemm: reads the sums from the shared memory of all blocks.
   __device__ __forceinline__ void store(const GemmArguments& g, const float* shared, int stride,
                                         const TilePlace& tile) const {
 #if __CUDA_ARCH__ >= 900

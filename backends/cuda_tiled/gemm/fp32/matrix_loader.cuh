@@ -1,4 +1,5 @@
-// How tiles of a packed matrix get into shared memory as register_tile wants them, [k][outer], outer being m or n.
+// Loaders that copy tiles of a packed matrix to shared memory in the layout of register_tile: [k][outer], where outer
+// is m or n.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +17,11 @@ struct LoadedTile {
   int threads;
 };
 
-// Of a loader that copies asynchronously: nothing stays in registers.
+// The state of a loader that copies asynchronously: no registers.
 struct NothingHeld {};
 
-// Of a matrix [k][outer], whose neighbours in shared memory are neighbours in global memory too. With Bytes = 16,
-// outer must be a multiple of 4 and the matrix aligned.
+// For a matrix [k][outer], whose neighbours in shared memory are also neighbours in global memory. Bytes = 16 requires
+// outer to be a multiple of 4 and the matrix to be aligned.
 template <LoadedTile tile, int Bytes>
 class StraightLoader {
  public:
@@ -79,8 +80,8 @@ class StraightLoader {
   bool active_;
 };
 
-// Of a matrix [outer][k], which must be transposed on the way. 8 neighbouring lanes read 32 bytes of a row, the next
-// 8 of the next row, so that global memory is read by whole sectors; each lane puts its float where it belongs.
+// For a matrix [outer][k], which is transposed on the way. 8 neighbouring lanes read 32 bytes of a row, and the next 8
+// read the next row, so that whole sectors are read. Each lane stores its float at its transposed position.
 template <LoadedTile tile>
 class TransposingLoader {
  public:
@@ -139,7 +140,7 @@ class TransposingLoader {
 };
 
 // The same by loads of 16 bytes into registers, which `finish` stores. k must be a multiple of 4 and the matrix
-// aligned. Of the 32 lanes of a warp 2 are neighbours along a row: their 16 rows of 32 bytes are whole sectors, and
+// aligned. Of the 32 lanes of a warp 2 are neighbours along a row. Their 16 rows of 32 bytes are whole sectors, and
 // each of the four stores of a warp hits 32 different banks.
 template <LoadedTile tile>
 class QuadLoader {

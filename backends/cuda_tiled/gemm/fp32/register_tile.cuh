@@ -1,6 +1,6 @@
-// The core of the fast fp32 products: a block multiplies a tile of a by a tile of b, out of shared memory into
-// registers. Where the tiles come from is the business of two loaders (matrix_loader.cuh), and where the sums go that
-// of the caller. (The convolutions' counterpart is conv/tile_product.cuh.)
+// The core of the fast fp32 matrix products: a thread block multiplies a tile of a by a tile of b, from shared memory
+// into registers. Two loaders bring the tiles (matrix_loader.cuh), and the caller stores the sums. The convolutions'
+// counterpart is conv/tile_product.cuh.
 #pragma once
 
 #include <type_traits>
@@ -16,7 +16,7 @@ struct PartTile {
   int m, n;
 };
 
-// The numbers that make a kernel of this core.
+// The parameters of a kernel of this core.
 struct GemmTile {
   BlockTile block;       // a block makes m x n sums, k products of each at a time
   PartTile warp;         // of which a warp makes these,
@@ -28,7 +28,7 @@ struct GemmTile {
   bool settled = false;  // see settle_sums
 };
 
-// What follows from them.
+// The constants that follow from the parameters.
 template <GemmTile tile>
 struct TileShape {
   static constexpr int kBlockM = tile.block.m;
@@ -62,7 +62,8 @@ struct TileShape {
   static_assert(kStages >= 2 && kThreadN % kStrip == 0);
 };
 
-// Where a thread's sums lie in the block's tile: those of i = 0...ThreadM-1 in quads, at row(i); the columns likewise.
+// The position of a thread's sums in the block's tile: those of i = 0...ThreadM-1 in groups of four, at row(i); the
+// columns likewise.
 template <class Shape>
 struct ThreadPlace {
   int warp_row;
@@ -166,7 +167,7 @@ __device__ __forceinline__ void settle_sums(float* shared, float (&sums)[Shape::
   }
 }
 
-// What the loaders have under way: the stages of the first tiles.
+// The loads in flight: the stages of the first tiles.
 template <class Shape, class LoadA, class LoadB>
 __device__ __forceinline__ void start_tiles(float* shared, int tiles, LoadA& load_a, LoadB& load_b) {
   float* const shared_a = shared;

@@ -1,9 +1,9 @@
-// How sums leave registers: through shared memory, a float of a thread at a time.
+// Moves sums from registers to global memory through shared memory, one float of a thread at a time.
 //
-// What a thread stores by quads has to lie in its registers by quads, and a compiler that decides so before the loop
-// leaves many a product there waiting for a bank of the register file. Stored one by one, each beside those of the
-// neighbouring threads, the sums lie where the loop wants them; four of them come back as a quad. On the way all
-// threads add those of the slices.
+// A thread that stores four floats at once needs them in four consecutive registers. If the compiler arranges this
+// before the loop, many products wait for a bank of the register file. Stored one by one, next to those of the
+// neighbouring threads, the sums stay in the registers that suit the loop. The threads then read them back four at a
+// time, and add the sums of the slices on the way.
 #pragma once
 
 #include "gemm/fp32/register_tile.cuh"
@@ -16,7 +16,7 @@ constexpr int kThreadsOfSlice = Shape::kWarps * 32;
 template <class Shape>
 constexpr int kQuadsOfThread = Shape::kThreadM* Shape::kThreadN / 4;
 
-// Where a quad of a thread's sums lies in the block's tile.
+// The position of four of a thread's sums in the block's tile.
 template <class Shape>
 __device__ __forceinline__ int row_of_quad(const ThreadPlace<Shape>& place, int quad) {
   return place.row(quad / (Shape::kThreadN / 4));

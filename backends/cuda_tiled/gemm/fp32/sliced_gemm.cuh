@@ -1,4 +1,4 @@
-// The kernel of gemm:12: tiles whose k the warps of a block share, and the blocks of a cluster.
+// The kernel of gemm:12: the warps of a block, and the blocks of a cluster, share the k of a tile.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace gpunn::cuda_tiled {
 
 constexpr int kMostRanks = 8;  // blocks of a cluster, on any GPU that has clusters
 
-// The sums of all slices lie in shared memory where the tiles were.
+// The sums of all slices reuse the shared memory of the tiles.
 template <class Shape>
 constexpr int kSlicedBytes = std::max(Shape::kSharedBytes, 4 * Shape::kSlices * Shape::kBlockM * Shape::kBlockN);
 

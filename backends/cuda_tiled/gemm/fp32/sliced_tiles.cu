@@ -1,12 +1,12 @@
-// gemm:12, small tiles whose k all eight warps of a block share.
+// gemm:12, matrix product with small tiles, whose k all eight warps of a thread block share.
 //
-// Products of 0.2 to 1.5 billion multiplications have too few tiles of 128 x 64 for the multiprocessors, and the tiles
-// of 32 x 32 of gemm:10 read shared memory as often as they multiply. What a warp reads for a product depends on its
-// own tile, not on the block's: here a block makes as many sums as one warp can, 64 x 32 or 64 x 64, and each of its
-// eight warps an eighth of every tile's steps of k. The eight lots of sums meet in shared memory, and where there are
-// not even enough of such tiles those of two or three blocks of a cluster. An operand that must be transposed comes by
-// asynchronous copies of 4 bytes, of which two tiles are on their way; loads into registers are one tile ahead, too
-// late for products as few as these (512^3 nn: 12.0 us by quads, 11.3 by copies).
+// Products of 0.2 to 1.5 billion multiplications have too few tiles of 128 x 64 for the multiprocessors, and the 32 x
+// 32 tiles of gemm:10 read shared memory as often as they multiply. A warp's reads for a product depend on the warp's
+// tile, not on the block's. So here a block computes as many sums as one warp can hold, 64 x 32 or 64 x 64. Each of its
+// eight warps makes an eighth of every tile's steps of k. The eight sets of sums are added in shared memory. If there
+// are still too few tiles, a cluster of two or three blocks shares each. Operands that must be transposed come by
+// asynchronous copies of 4 bytes, two tiles ahead. Loads into registers are one tile ahead, too late for so few
+// products (512^3 nn: 12.0 us, 11.3 by copies).
 //
 // H200, us, with the fastest of gemm:5 to gemm:10 and stream-K, and cuBLAS in the same process:
 //
@@ -16,9 +16,7 @@
 //   64 x 2048 x 2048    20.1  20.1  19.7        21.0  21.1  22.1        18.4  18.9  19.2        19.4  20.3  20.6
 //   128 x 1024 x 4096   37.3  33.9  32.3        38.8  35.4  37.2        31.5  32.2  31.4        34.3  34.3  34.0
 //
-// From 768^3 on stream-K and gemm:7 are faster, and with fewer tiles stream-K and gemm:9. Blocks of 128 x 64, 128 x 128
-// and 128 x 256 sums, whose eight warps share k by four, two and not at all, and that meet in shared memory too, are no
-// faster than gemm:7, gemm:6 and gemm:5.
+// From 768^3 on stream-K and gemm:7 are faster, and with fewer tiles stream-K and gemm:9.
 #include <algorithm>
 #include <cstdint>
 #include <string>

@@ -1,18 +1,17 @@
-// gemm:9 and gemm:10, small tiles and k cut over a cluster of blocks (split-K), for the products of small networks.
+// gemm:9 and gemm:10, matrix products with small tiles and k split over a cluster of thread blocks (split-K), for small
+// networks.
 //
-// A layer of 120 neurons at batch 128 has 15,360 sums: a tile of 128 x 128 would put them on one of 132
-// multiprocessors. Tiles of 32 x 32 and 16 x 32 put them on 16 and 32. Inside a block four warps make the same sums,
-// each of a quarter of the steps (slices), so that a step's latency counts a quarter as often. Where tiles are still
-// too few, k is cut over a cluster of up to 8 blocks, each of which makes partial sums of its share. On Hopper they add
-// them out of each other's shared memory, in the order of their rank: no second kernel, no atomics, the same result
-// every time. Older GPUs write the partial sums to memory, and a second kernel adds them.
+// A layer of 120 neurons at batch 128 has 15,360 sums: a tile of 128 x 128 would use one of 132 multiprocessors. Tiles
+// of 32 x 32 and 16 x 32 use 16 and 32. Inside a block four warps compute the same sums, each over a quarter of the
+// steps (slices), so that a step's latency counts a quarter as often. If there are still too few tiles, k is split over
+// a cluster of up to 8 blocks, each of which makes partial sums. On Hopper the blocks add them through distributed
+// shared memory in the order of their ranks: no second kernel, no atomics, the same result every time. On older GPUs
+// the blocks write the partial sums to memory, and a second kernel adds them.
 //
 // H200, in a graph, nn: 128 x 120 x 400 in 4.3 us, cuBLAS 6.6; 128 x 84 x 120 in 2.9 us, cuBLAS 6.9; 128 x 128 x 784 in
 // 4.7 us, cuBLAS 7.9; 784 x 128 x 128 in 3.6 us, cuBLAS 4.7; 256^3 in 4.0 us, cuBLAS 6.7; 512^3 in 12.0 us, cuBLAS
-// 12.7. A kernel that does next to nothing takes 1.1 us there. Splitting over a cluster costs 1.1 us (784 x 128 x 128
-// in clusters of one). Two blocks of gemm:9 a multiprocessor instead of one, and transposing by copies of 4 bytes
-// instead of through registers: 128 x 128 x 784 nn 5.3 to 4.7 us, nt 5.9 to 4.9, tn 5.1 to 4.6; the copies alone, 256^3
-// nn 4.3 to 4.0, nt 4.9 to 4.2.
+// 12.7. A kernel that does next to nothing takes 1.1 us there, and splitting over a cluster costs 1.1 us (784 x 128 x
+// 128 in clusters of one).
 #include <algorithm>
 #include <cstdint>
 

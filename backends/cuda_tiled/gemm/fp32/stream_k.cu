@@ -1,23 +1,16 @@
-// gemm:stream_k, stream-K: the work is divided among blocks, not among tiles.
+// gemm:stream_k, stream-K matrix product: the steps of k, not the tiles, are divided among thread blocks.
 //
-// gemm:5 to gemm:8 give each block a tile. 144 tiles on 132 multiprocessors take as long as 264 would, and 32 tiles
-// leave a hundred multiprocessors without work. Here as many blocks as run at a time share the steps of k of all tiles
-// evenly: a block ends one tile, makes some whole, and begins another, or makes a part of one. Whole tiles it stores;
-// the sums of a part it leaves in the workspace, and a second kernel adds the parts of each tile in the order of k.
-// No atomics and no waiting for one another: the same bits each time, and right however many blocks run at a time.
+// gemm:5 to gemm:8 give each block a tile. Then 144 tiles on 132 multiprocessors take as long as 264, and 32 tiles
+// leave a hundred multiprocessors idle. Here the blocks that run at a time divide the steps of k of all tiles evenly. A
+// block ends one tile, computes some whole tiles, and begins another, or computes a part of one. It stores whole tiles.
+// It leaves the sums of a part in the workspace, and a second kernel adds the parts of each tile in the order of k.
+// There are no atomics and no waits between blocks. The bits are the same each time, and the result is right for any
+// number of resident blocks.
 //
-// The block that begins a tile could wait for the others instead, by flags in the workspace that are cleared before
-// each run, and add their parts to its registers: half the traffic of parts, and 1 to 4 % faster from 1280^3 on, but up
-// to twice as slow where dozens of blocks share a tile, as one of them adds for all. A cooperative kernel whose blocks
-// meet before they add was no faster than two kernels.
-//
-// Tiles are those of gemm:6, 128 x 128, and 64 x 64 where few steps are to be shared or rows are no quads. Registers
-// decide: parts are stored a float at a time because quads made 600 of 1024 products wait for a bank, where 80 do now
-// (1500^3: 174 us before, 160 after). The sums of tiles of 64 x 64 pass through shared memory (shared_sums.cuh).
-//
-// The kernel that adds asks for up to eight parts at once. With two it waited for one round trip to the second-level
-// cache after the other, and dozens of parts of a tile cost more than the products: 256 x 256 x 4096 took 33 us, and
-// 512 x 512 x 4096 64.
+// Tiles are those of gemm:6, 128 x 128, or 64 x 64 if there are few steps or rows are no multiple of four. Parts are
+// stored one float at a time: stores of four floats make 600 of 1024 products wait for a register bank, instead of 80.
+// The sums of 64 x 64 tiles go through shared memory (shared_sums.cuh). The second kernel loads up to eight parts at
+// once, to hide the latency of the second-level cache.
 //
 // H200, us, with the fastest of gemm:5 to gemm:11 and cuBLAS in the same process:
 //
@@ -36,8 +29,8 @@
 //   1001^3               72    97    52          71    89    52          83   103    52
 //   4096^3             2778  2706  2679        2757  2768  2730        2725  2672  2653
 //
-// Where tiles fill the GPU anyway, as in the last line and at 2048^2, it is up to a tenth slower; where a product takes
-// less than 15 us the second kernel is too much (512^3 tn: 12.1 us, gemm:10 10.3).
+// If tiles fill the GPU anyway, as in the last line and at 2048^2, it is up to a tenth slower. If a product takes less
+// than 15 us, the second kernel costs too much (512^3 tn: 12.1 us, gemm:10 10.3).
 //
 // Osama and others, Stream-K: Work-centric Parallel Decomposition for Dense Matrix-Matrix Multiplication on the GPU
 // (PPoPP 2023).

@@ -1,4 +1,4 @@
-// The kernels of gemm:stream_k: what the blocks of a product do, and what a second kernel adds up.
+// The kernels of gemm:stream_k: the product, and the sum of the blocks' parts.
 #pragma once
 
 #include <cstdint>
@@ -50,11 +50,11 @@ __device__ __forceinline__ void store_part(float* part, const ThreadPlace<Shape>
   }
 }
 
-// Whether the sums of slices meet in shared memory on their way out.
+// Whether the sums of the slices are added in shared memory before they are stored.
 template <class Shape>
 constexpr bool kSlicesMeetLate = Shape::kSlices > 1 && !Shape::kSettled;
 
-// Of the tiles that a block has whole it makes y. grid: (blocks)
+// Stores y for the tiles that a block has whole. grid: (blocks)
 template <class Shape, bool TransposeA, bool TransposeB, int Bytes>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kMinBlocks) stream_k_gemm(const StreamKArguments s) {
   extern __shared__ __align__(16) float shared[];

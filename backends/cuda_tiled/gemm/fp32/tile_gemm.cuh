@@ -1,4 +1,5 @@
-// Matrix products on register_tile: y[m, n] = op(a) op(b) with an epilogue, for any tile shape and all four transposes.
+// Matrix products based on register_tile: y[m, n] = op(a) op(b) with an epilogue, for any tile shape and all four
+// transposes.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +48,7 @@ template <class Shape>
 constexpr LoadedTile kLoadedB = {
     .outer = Shape::kBlockN, .k = Shape::kBlockK, .stride = Shape::kStrideN, .threads = Shape::kThreads};
 
-// Of a matrix [k, outer], or of [outer, k] where KLast.
+// The loader for a matrix [k, outer], or [outer, k] if KLast.
 template <bool KLast, int Bytes, LoadedTile tile>
 __device__ __forceinline__ auto loader_of(const float* matrix, int outer, int size_k, int first_outer, int first_k,
                                           int end_k) {
@@ -89,7 +90,7 @@ __device__ __forceinline__ void store_sums(const GemmArguments& g, float* y, con
   }
 }
 
-// The same of a quad that take_sums gives.
+// The same for four sums from take_sums.
 template <class Shape>
 __device__ __forceinline__ void store_sum(const GemmArguments& g, const ThreadPlace<Shape>& place, int first_row,
                                           int first_column, int quad, const float4& sum, const float4& bias) {

@@ -1,4 +1,4 @@
-// Variants made of tile_gemm and a shape of tiles. For .cu files.
+// Makes variants of the GEMM ladder from tile_gemm and a tile shape. For .cu files.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ unsigned tiles_of(const Gemm& problem) {
   return cuda::grid_size(problem.shape.m, Shape::kBlockM) * cuda::grid_size(problem.shape.n, Shape::kBlockN);
 }
 
-// A quarter of the GPU without work is too much: smaller tiles serve better.
+// If more than a quarter of the GPU would be idle, smaller tiles are better.
 template <class Shape>
 std::string refusal_of_tiles(const Gemm& problem) {
   return 4 * tiles_of<Shape>(problem) < 3U * static_cast<unsigned>(multiprocessors()) ? "it has too few tiles" : "";
@@ -55,7 +55,7 @@ uint64_t bytes_of_masked_tiles(const Gemm& problem) {
   return bytes_of_parts(problem, cuda::grid_size(problem.shape.m, Shape::kBlockM));
 }
 
-// Of gemm:7 where both operands are MN-major, and of gemm:11, which makes them so.
+// The tiles of gemm:7 if both operands are MN-major, and of gemm:11, which copies them to that layout.
 using MnMajorTiles64 = TileShape<GemmTile{
     .block = {128, 64, 16}, .warp = {32, 64}, .thread = {8, 8}, .stages = 4, .slices = 2, .strip = 1, .settled = true}>;
 

@@ -1,23 +1,20 @@
-// gemm:5 to gemm:8, warp tiles.
+// gemm:5 to gemm:8, matrix products with warp tiles.
 //
-// gemm:4 makes 64 products of 16 elements that it loads; threads with 16 x 8 sums make 128 of 24. A warp's 32 threads
-// cover 64 x 64 sums, as square as they can, so that what a warp loads serves most often, and its lanes lie so that no
-// load meets another's bank. The fragments of a step of k are loaded while the products of the step before are made. An
-// operand whose k is contiguous goes through registers again, by 16 bytes: copies of 4 bytes kept the load units busy.
-// Neighbouring blocks share rows and columns, which the second-level cache then holds. What is left is the arithmetic
+// gemm:4 makes 64 products of 16 loaded elements; threads with 16 x 8 sums make 128 of 24. The 32 threads of a warp
+// cover 64 x 64 sums, as square as possible, so that each load of the warp serves most products. The order of the lanes
+// avoids bank conflicts. The fragments of a step of k are loaded during the products of the previous step. An operand
+// whose k is contiguous goes through registers, by 16 bytes, since copies of 4 bytes keep the load units busy.
+// Neighbouring blocks share rows and columns, which the second-level cache then holds. The limit is the arithmetic
 // itself and its register banks (multiply in register_tile.cuh).
 //
-// Which tile is best is a matter of the shape: gemm:5 has 128 x 256 for the largest, gemm:6 128 x 128, two blocks at a
-// time, and gemm:7 128 x 64 for shapes of which larger tiles would not fill the GPU, with two groups of warps that make
-// the same sums over half of the steps each. gemm:8 is gemm:6 for rows that are no multiple of 4, with copies of 4
-// bytes.
+// The best tile depends on the shape. gemm:5 has 128 x 256 for the largest, and gemm:6 128 x 128, two blocks at a time.
+// gemm:7 has 128 x 64 for shapes where larger tiles would not fill the GPU, with two groups of warps that make the same
+// sums over half of the steps each. gemm:8 is gemm:6 for rows that are no multiple of 4, with copies of 4 bytes.
 //
 // H200, gemm:5: 4096^3 in 2.71 ms, 50.7 TFLOP/s; 1.11 times gemm:3; cuBLAS 2.69 ms. gemm:6, b transposed: 2.76 ms,
-// where cuBLAS needs 2.73. gemm:7: 1024^3 in 56.1 us, cuBLAS 55.4; tn, its sums settled (register_tile.cuh), in 49.9
-// us, 53.0 without, cuBLAS 52.3; nt in 55.0 us, cuBLAS 58.0. (nt took 71 us while the compiler put the loads of the
-// next tile behind the products that are to cover them; at five shapes from 1024^3 to 4096^3 it is 1.42 times as fast
-// now, see multiply_tiles.) A loop of nothing but such products of registers makes 59 TFLOP/s, not 66: an eighth of the
-// products wait for a bank.
+// cuBLAS 2.73. gemm:7: 1024^3 in 56.1 us, cuBLAS 55.4; tn, its sums settled (register_tile.cuh), in 49.9 us, 53.0
+// without, cuBLAS 52.3; nt in 55.0 us, cuBLAS 58.0. A loop of only such products of registers makes 59 TFLOP/s, not 66:
+// an eighth of the products wait for a bank.
 //
 // Warp tiles as in Kerr and others, CUTLASS (2017); the order of lanes as in Gray, maxas (2014).
 #include <string>

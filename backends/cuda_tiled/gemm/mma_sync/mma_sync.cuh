@@ -1,10 +1,10 @@
-// gemm:mma_sync and gemm:mma_sync_split: mma.sync, the matrix product of a warp (Ampere and later), fed as the last
-// fp32 variants are: tiles of a and b come to shared memory by asynchronous copies, some stages ahead, and lie there as
-// they lie in memory. A warp computes kWarpM x kWarpN of y out of fragments in registers, 16 x 8 x 8 (TF32) or
-// 16 x 8 x 16 (BF16) at a time. Operands are rounded to nearest, ties to even for BF16 and away from zero for TF32, as
-// they are loaded into fragments.
+// gemm:mma_sync and gemm:mma_sync_split, matrix products on tensor cores by mma.sync, the instruction of a warp (Ampere
+// and later). As in the last fp32 variants, asynchronous copies bring tiles of a and b to shared memory, some stages
+// ahead, in the layout of global memory. A warp computes kWarpM x kWarpN of y from fragments in registers, 16 x 8 x 8
+// (TF32) or 16 x 8 x 16 (BF16) at a time. Operands are rounded to nearest as they are loaded into fragments: ties to
+// even for BF16, away from zero for TF32.
 //
-// Any size and transpose: what lies outside is zeros in shared memory, and is not stored.
+// It serves any size and transpose: elements outside the matrix are zeros in shared memory and are not stored.
 //
 // H200: 4096^3, NT, in 1.45 ms in TF32, 95 TFLOP/s; BF16 138 TFLOP/s. Error against float64 2.9e-4 and 2.3e-3.
 #pragma once

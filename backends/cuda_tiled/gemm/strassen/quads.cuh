@@ -1,4 +1,4 @@
-// Sums of quads of neighbours.
+// Sums of groups of four neighbouring floats.
 #pragma once
 
 namespace gpunn::cuda_tiled::strassen {

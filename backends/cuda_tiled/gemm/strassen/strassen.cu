@@ -1,20 +1,21 @@
-// gemm:strassen, one level of Strassen's algorithm in Winograd's variant: seven products of half the size, not eight.
-// gemm:strassen_twice, two levels: 49 products of a quarter of the size, not 64.
+// gemm:strassen, one level of Strassen's algorithm in Winograd's variant: seven products of half the size instead of
+// eight. gemm:strassen_twice, two levels: 49 products of a quarter of the size instead of 64.
 //
-// A loop of nothing but multiplications and additions makes 59 TFLOP/s on an H200, the classical variants 51, as
-// cuBLAS: what is left to gain is to do fewer. A first pass writes the sums of quarters of a and b
-// (strassen_operands.cuh), and one kernel makes the products, adding most of them up in registers
-// (strassen_products.cuh). Passes and stores cost what an eighth of a small product takes, and the tiles of a quarter
-// have to fill the GPU: below 4096^3 it loses.
+// A loop of only multiplications and additions makes 59 TFLOP/s on an H200, and the classical variants 51, as does
+// cuBLAS. A further gain is only possible with fewer operations. A first pass writes the sums of quarters of a and b
+// (strassen_operands.cuh). One kernel then makes the products and adds most of them in registers
+// (strassen_products.cuh). Passes and stores cost as much as an eighth of a small product, and the tiles of a quarter
+// have to fill the GPU: below 4096^3 it is slower than the classical product.
 //
 // H200: 4096^3 in 2.48 ms, 55.3 TFLOP/s of a classical product, cuBLAS 2.67; b transposed 2.50 and 2.73. 8192^3 in 19.3
-// ms and twice in 17.9 ms, 61.6 TFLOP/s, cuBLAS 21.4. 2048^3 takes 1.25 ms, cuBLAS 0.34, and 5120^3 6.1 ms, cuBLAS 5.7:
-// a quarter of it has 200 tiles, which 132 multiprocessors make in two rounds.
+// ms, with two levels 17.9 ms, 61.6 TFLOP/s, cuBLAS 21.4. 2048^3 takes 1.25 ms, cuBLAS 0.34. 5120^3 takes 6.1 ms,
+// cuBLAS 5.7: a quarter of it has 200 tiles, which 132 multiprocessors make in two rounds.
 //
-// What is lost: errors are small beside the largest numbers of a and b, not beside each sum's own terms (Higham,
-// Accuracy and Stability of Numerical Algorithms, chapter 23). Largest error from float64 on an H200 over the largest
-// value of y, and as a part of the bound of the conformance tests, (4 + 2 sqrt(k)) u times the sum of the products'
-// absolute values, at 8192^3 (256 rows of y; 4096^3 is similar):
+// The accuracy is lower: errors are small compared with the largest numbers of a and b, not with each sum's own terms
+// (Higham, Accuracy and Stability of Numerical Algorithms, chapter 23). The table has two figures for each case, at
+// 8192^3 on an H200 (256 rows of y; 4096^3 is similar). The first is the largest error from float64 over the largest
+// value of y. The second is the error as a part of the bound of the conformance tests, (4 + 2 sqrt(k)) u times the sum
+// of the products' absolute values:
 //
 //                                       gemm:6            one level         two levels
 //   uniform in -1..1                    4.6e-6   0.03     1.1e-5   0.07     2.0e-5   0.13
@@ -24,12 +25,11 @@
 //   columns of a times 10^-3 to 10^3,
 //   rows of b divided by the same       4.2e-6   0.03     0.22     1400     0.44     3000
 //
-// So all-positive data passes the bound at 70 elements of a million, a small row of a beside a large one loses all its
-// digits, and where large columns of a meet small rows of b, y loses them. A NaN in a row of a makes NaN of that
-// row of each quarter of y, in a column of b of that column, and so can an infinity, or a number beyond 1e38, of which
-// sums of quarters overflow.
-// No gate by shape can tell such data, and the autotuner tries only uniform data. Hence these variants are no
-// candidates: who knows his data asks for them by name.
+// So all-positive data exceeds the bound at 70 elements of a million. A small row of a beside a large one loses all its
+// digits. If large columns of a meet small rows of b, y loses its digits. A NaN in a row of a makes that row of each
+// quarter of y NaN; a NaN in a column of b does the same to that column. So can an infinity, or a number beyond 1e38,
+// since sums of quarters overflow. The shape does not reveal such data, and the autotuner only tries uniform data.
+// Hence the autotuner never chooses these variants; they must be requested by name.
 //
 // Strassen, Gaussian elimination is not optimal (1969); Winograd, On multiplication of 2 x 2 matrices (1971); on GPUs
 // Huang, Yu and van de Geijn, Strassen's algorithm reloaded on GPUs (2020).

@@ -1,4 +1,4 @@
-// What the kernels of Strassen's algorithm get.
+// The operands of the kernels of Strassen's algorithm.
 #pragma once
 
 #include <cstdint>

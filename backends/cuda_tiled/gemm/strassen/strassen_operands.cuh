@@ -5,9 +5,9 @@
 //   S3 = A11 - A21    T3 = B22 - B12
 //   S4 = A12 - S2     T4 = B21 - T2   (with the other sign than Winograd's, so that its product is added too)
 //
-// One pass reads a matrix once and writes all that the products want of it, at the speed of memory. The products want
-// factors with a row for each k, [k][m] and [k][n] (MN-major, as gemm:11 has it): of a matrix that is stored so only
-// the sums are written; of the others the three quarters that are factors themselves are transposed, too.
+// One pass reads a matrix once and writes all factors that the products need, at the speed of memory. The products need
+// MN-major factors, with a row for each k: [k][m] and [k][n], as in gemm:11. From an MN-major matrix the pass writes
+// only the sums. From the others it also transposes the three quarters that are factors themselves.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace gpunn::cuda_tiled::strassen {
 
-// A number of each quarter of a matrix, or four; the first digit is the row of the quarter.
+// One number of each quarter of a matrix, or four; the first digit is the row of the quarter.
 template <class Value>
 struct Quarters {
   Value of11, of12, of21, of22;

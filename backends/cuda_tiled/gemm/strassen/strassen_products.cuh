@@ -1,18 +1,17 @@
-// The seven products of Strassen's algorithm in Winograd's variant, and the sums of products that C is made of, in one
-// kernel.
+// The seven products of Strassen's algorithm in Winograd's variant, and their sums that form C, in one kernel.
 //
-// A block makes the same tile of all four quarters of C. It makes the products one after the other and goes on with the
-// sums that it holds where the next product is only added to them, so that of Winograd's seven additions of quarters
-// three cost a load each, and none a launch or memory of its own: what is to be added later waits in the quarter of C
-// that it will be part of, written and read by the same thread.
+// A thread block computes the same tile of all four quarters of C. It makes the products one after the other, and keeps
+// its sums if the next product is only added to them. So of Winograd's seven additions of quarters three cost a load
+// each, and none needs a launch or its own memory. Intermediate sums wait in the quarter of C that they will be part
+// of, written and read by the same thread.
 //
 //   sums         stored
 //   M1           11
 //   + S2 T2      12        M1 + M6 = U2
 //   + S3 T3      22        U2 + M7 = U3
 //   + A22 T4     21, done  U3 - M4
-//   M2           11, done  with what is there, M1
-//   M5           22, done  with what is there, U3
+//   M2           11, done  with the stored M1
+//   M5           22, done  with the stored U3
 //   + 12, + M3   12, done  U2 + M5 + M3
 #pragma once
 
@@ -38,7 +37,7 @@ constexpr unsigned kLower = 0b0101100;    // the quarter is 21 or 22
 
 __device__ __forceinline__ bool has(unsigned bits, int product) { return (bits >> product & 1U) != 0; }
 
-// Where a quarter's sums go.
+// The destination of a quarter's sums.
 struct Target {
   float* to;
   int64_t row_of_to;
@@ -120,7 +119,7 @@ __device__ __forceinline__ void store_quarter(const Arguments& g, const ThreadPl
   }
 }
 
-// Stores the sums of a product where they belong.
+// Stores the sums of a product in their quarters.
 template <class Shape>
 __device__ __forceinline__ void store_product(const Arguments& g, const ThreadPlace<Shape>& place, int product, int row,
                                               int column, const Parking<Shape>& parking) {

@@ -1,4 +1,5 @@
-// Operands rounded to bfloat16 in the workspace, as they lie; wgmma takes them whichever index runs along memory.
+// Operands rounded to bfloat16 in the workspace, in their original layout: wgmma accepts bfloat16 with either index
+// contiguous.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +9,10 @@
 
 namespace gpunn::cuda_tiled {
 
-// Parts of the workspace begin at multiples of this.
+// The alignment of parts of the workspace, in bytes.
 inline constexpr uint64_t kWorkspaceAlignment = 256;
 
-// Of an operand [k, outer] or, with K along its lines, [outer, k].
+// For an operand [k, outer] or, K-major, [outer, k].
 struct Bf16Operand {
   int64_t lines, line;
 

@@ -1,5 +1,5 @@
-// Hopper's clusters and bulk tensor copies (TMA), each a PTX instruction or two. What they mean stands in the PTX ISA,
-// "cp.async.bulk.tensor".
+// Hopper's clusters and bulk tensor copies (TMA). Each function is one or two PTX instructions, described in the PTX
+// ISA, "cp.async.bulk.tensor".
 #pragma once
 
 #include <cstdint>
@@ -28,12 +28,12 @@ __device__ __forceinline__ uint32_t cluster_rank() {
   return rank;
 }
 
-// All threads of all blocks of the cluster; what they wrote before is seen by all after.
+// A barrier of all threads of the cluster's blocks. All writes before it are visible to all after it.
 __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 
-// The four numbers at this place in the shared memory of block `rank`.
+// The four numbers at the same place in the shared memory of block `rank`.
 __device__ __forceinline__ float4 load_shared_of(const float* here, uint32_t rank) {
   float4 value;
   asm volatile(
@@ -60,7 +60,7 @@ __device__ __forceinline__ void copy_box(void* to, const CUtensorMap* map, uint6
       : "memory");
 }
 
-// The same, to the same place in each block of the cluster whose bit is set; their barriers get the bytes.
+// The same, to the same place in each block of the cluster whose bit is set; each block's barrier gets the bytes.
 __device__ __forceinline__ void copy_box_to(uint16_t blocks, void* to, const CUtensorMap* map, uint64_t* barrier,
                                             int inner, int outer) {
   asm volatile(
@@ -71,7 +71,7 @@ __device__ __forceinline__ void copy_box_to(uint16_t blocks, void* to, const CUt
       : "memory");
 }
 
-// Registers of a thread from here on, for a whole warpgroup.
+// Sets the number of registers of each thread, for a whole warpgroup.
 template <uint32_t kCount>
 __device__ __forceinline__ void give_up_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kCount));

@@ -1,6 +1,5 @@
-// Memory-bound passes in front of the tensor-core kernels, which begin as early as these let them, as these do behind
-// the kernel before. The transpose goes through a tile in shared memory whose padding keeps the columns' reads in
-// different banks.
+// Memory-bound passes that prepare operands for the tensor-core kernels. Each kernel starts as soon as the one before
+// allows it. The transpose uses a tile in shared memory, padded so that the reads of a column lie in different banks.
 #include <algorithm>
 
 #include <cuda_bf16.h>

@@ -1,4 +1,4 @@
-// Operands as the tensor-core kernels want them, in the workspace.
+// Copies operands to the workspace in the layout and type that the tensor-core kernels need.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 namespace gpunn::cuda_tiled {
 
-// A packed [rows, columns] that is wanted transposed, with lines `pitch` (a multiple of 4, at least `rows`) apart.
+// A packed [rows, columns] matrix to be transposed. Lines of the copy lie `pitch` (a multiple of 4, at least `rows`)
+// apart.
 struct TransposedCopy {
   const float* from = nullptr;
   int64_t rows = 0;
@@ -16,13 +17,13 @@ struct TransposedCopy {
   int64_t pitch = 0;
 };
 
-// Both in one kernel; one may be empty. Between `rows` and the pitch anything may be written.
+// Makes both copies in one kernel; one may be empty. The values between `rows` and the pitch are undefined.
 void copy_transposed(const TransposedCopy& first, const TransposedCopy& second, cudaStream_t stream);
 
 // to[i][j] = from[i][j] with another pitch.
 void copy_pitched(const float* from, int64_t rows, int64_t columns, float* to, int64_t pitch, cudaStream_t stream);
 
-// A packed float32 matrix that is wanted as bfloat16, with lines `pitch` (a multiple of 8) apart.
+// A packed float32 matrix to be rounded to bfloat16. Lines of the copy lie `pitch` (a multiple of 8) apart.
 struct Bf16Copy {
   const float* from;
   int64_t rows;
@@ -31,7 +32,7 @@ struct Bf16Copy {
   int64_t pitch;
 };
 
-// Both in one kernel, rounded to nearest, ties to even.
+// Makes both copies in one kernel, rounded to nearest, ties to even.
 void copy_bf16(const Bf16Copy& first, const Bf16Copy& second, cudaStream_t stream);
 
 }  // namespace gpunn::cuda_tiled

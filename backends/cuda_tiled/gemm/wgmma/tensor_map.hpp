@@ -1,4 +1,4 @@
-// Tensor maps: what Hopper's tensor memory accelerator (TMA) is told of a matrix.
+// Tensor maps: descriptions of a matrix for Hopper's tensor memory accelerator (TMA).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct MatrixInMemory {
   int64_t pitch;
 };
 
-// TMA wants lines to begin at multiples of so many bytes.
+// TMA needs lines to begin at multiples of this number of bytes.
 inline constexpr int64_t kTensorMapAlignment = 16;
 
 // For copies of boxes of box_outer lines of 128 bytes, swizzled by 128 bytes. Float32 is rounded to TF32 on the way.
@@ -23,7 +23,7 @@ inline constexpr int64_t kTensorMapAlignment = 16;
 CUtensorMap tf32_tensor_map(const MatrixInMemory& matrix, int box_outer);
 CUtensorMap bf16_tensor_map(const MatrixInMemory& matrix, int box_outer);
 
-// Numbers of 16 bits: `outer` times `taps` lines of `inner` numbers, each line `pitch` numbers after the one before.
+// A matrix of 16-bit numbers: `outer` times `taps` lines of `inner` numbers, with lines `pitch` numbers apart.
 struct TapsInMemory {
   const void* data;
   int64_t inner;
@@ -35,8 +35,8 @@ struct TapsInMemory {
 // For copies of boxes of box_outer lines of 64 numbers, all of one tap.
 CUtensorMap half_tensor_map(const TapsInMemory& matrix, int box_outer);
 
-// Channels-last images of numbers of 16 bits, whose pixels are `pitch` numbers apart, and the windows that are read of
-// them: one begins at every stride-th pixel of an axis from `first` on, `windows` times.
+// The windows that are read of channels-last images of 16-bit numbers, whose pixels are `pitch` numbers apart. A window
+// begins at every stride-th pixel of an axis from `first` on, `windows` times.
 struct WindowAxis {
   int64_t pixels;
   int64_t windows;
@@ -54,7 +54,7 @@ struct ImagesInMemory {
 // Whether TMA can gather such windows, of which the last tap lies `reach` pixels behind the first.
 bool has_window_map(const WindowAxis& axis, int64_t reach);
 
-// For copies of one pixel each of `pixels` windows, 64 channels of it.
+// For copies of one pixel of each of `pixels` windows, 64 channels of it.
 CUtensorMap window_tensor_map(const ImagesInMemory& images, int pixels);
 
 }  // namespace gpunn::cuda_tiled

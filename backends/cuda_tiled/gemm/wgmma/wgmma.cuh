@@ -1,19 +1,19 @@
-// What the Hopper kernels of the GEMM ladder are made of: tiles brought by the tensor memory accelerator (TMA) through
-// a ring of stages in shared memory, multiplied by wgmma, finished sums stored with bias and ReLU.
+// Building blocks of the GEMM ladder's Hopper kernels. The tensor memory accelerator (TMA) brings tiles through a ring
+// of stages in shared memory, wgmma multiplies them, and the epilogue stores the sums with bias and ReLU.
 //
-// A kernel computes y' = a' b'^T for an a' of `rows` and a b' of `columns`, in tiles of kRows x kColumns, K in blocks
-// of 128 bytes. Of its warpgroups (128 threads) the first only feeds the ring, one thread of it; the others multiply,
-// each 64 rows of the tile (NVIDIA's CUTLASS calls this a warp-specialised cooperative kernel).
+// A kernel computes y' = a' b'^T for an a' of `rows` and a b' of `columns`, in tiles of kRows x kColumns, with K in
+// blocks of 128 bytes. One thread of its first warpgroup (128 threads) fills the ring. Each of the other warpgroups
+// multiplies 64 rows of the tile. (NVIDIA's CUTLASS calls this a warp-specialised cooperative kernel.)
 //
-// Which index runs along memory differs:
-//   K-major            wgmma reads it so from shared memory.
+// The contiguous index of the operands differs:
+//   K-major            wgmma reads it directly from shared memory.
 //   MN-major in BF16   wgmma can read that too.
-//   MN-major in TF32   wgmma can't. But a' may come from registers, into which each thread loads what it needs as it
-//                      lies. Where b is the operand that has this, the kernel computes y^T = op(b)^T op(a)^T with b as
-//                      a', and the epilogue stores transposed.
+//   MN-major in TF32   wgmma can't. But a' may come from registers, into which each thread loads its elements from this
+//                      layout. If b is MN-major, the kernel computes y^T = op(b)^T op(a)^T with b as a', and the
+//                      epilogue stores transposed.
 //
-// TF32's rounding to nearest costs nothing: TMA does it where a tensor map says so. The errors against
-// float64 are those of mma.sync's rounded fragments, 2.9e-4, and 2.3e-3 in BF16.
+// Rounding to the nearest TF32 costs nothing: TMA does it if the tensor map says so. The errors against float64 equal
+// those of mma.sync's rounded fragments: 2.9e-4, and 2.3e-3 in BF16.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ namespace gpunn::cuda_tiled {
 
 enum class Element : uint8_t { kTf32, kBf16 };
 
-// Of a' and b'.
+// The types and layouts of a' and b'.
 struct WgmmaOperands {
   Element element;
   Major a, b;
@@ -82,7 +82,8 @@ struct Sharing {
   }
 };
 
-// Of a: blocks with the same rows; of b: with the same columns; all with the same K.
+// The blocks that share a tile of a have the same rows, those that share a tile of b the same columns; all have the
+// same K.
 struct TileSharing {
   Sharing a, b;
   __device__ __forceinline__ int count() const { return a.count + b.count - 1; }
@@ -172,7 +173,7 @@ __device__ __forceinline__ void copy_operand(uint8_t* to, const CUtensorMap& map
   }
 }
 
-// Feeds the ring with the tile at (row, column), K blocks first..last. One thread.
+// Fills the ring with the tile at (row, column), K blocks first..last. Called by one thread.
 template <class T>
 __device__ __forceinline__ void produce(Ring<T>& ring, const CUtensorMap& a, const CUtensorMap& b, int row, int column,
                                         int first, int last) {
@@ -243,7 +244,7 @@ __device__ __forceinline__ void multiply_stage(float (&d)[T::kColumns / 2], cons
   }
 }
 
-// Says to all who fill the stage that this warp has read it.
+// Tells all threads that fill the stage that this warp has read it.
 template <class T>
 __device__ __forceinline__ void release(const Ring<T>& ring, int stage, int thread) {
   const TileSharing& sharing = ring.sharing;
@@ -294,7 +295,7 @@ __device__ __forceinline__ void consume(Ring<T>& ring, float (&d)[T::kColumns / 
   }
 }
 
-// What is done with finished sums. Of y', which is y or, where y is computed transposed, its transpose.
+// The epilogue's arguments. y' is y, or its transpose if the kernel computes y transposed.
 struct WgmmaOutput {
   float* y;
   int rows;     // of y'
@@ -303,7 +304,7 @@ struct WgmmaOutput {
   MaskEpilogue mask = {};  // of kernels that have it (masked.hpp), in place of the other
 };
 
-// Neighbours of y, of which at least the first is inside.
+// Stores neighbours of y, of which at least the first is inside.
 __device__ __forceinline__ void store_pair(float* y, float2 sums, bool both) {
   y[0] = sums.x;
   if (both) y[1] = sums.y;

@@ -1,4 +1,4 @@
-// The Hopper kernels of the GEMM ladder as variants see them.
+// The interface of the GEMM ladder's Hopper kernels to its variants.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ enum class WgmmaKernel : uint8_t {
 // Whether the kernels are in this build: without sm_90a they are empty.
 bool wgmma_compiled();
 
-// Of either precision: why `kernel` can't serve the problem, or nothing.
+// Why `kernel` can't serve the problem, in either precision; empty if it can.
 std::string wgmma_refuses(WgmmaKernel kernel, const Gemm& problem);
 
 uint64_t wgmma_tf32_workspace(WgmmaKernel kernel, const Gemm& problem);
@@ -32,12 +32,12 @@ void wgmma_tf32(WgmmaKernel kernel, const Gemm& problem, cudaStream_t stream, co
 uint64_t wgmma_bf16_workspace(const Gemm& problem);
 void wgmma_bf16(WgmmaKernel kernel, const Gemm& problem, cudaStream_t stream, const cuda::OpArgs& args);
 
-// BF16 only: the product of tiles of 128 x 256 that rounds its operands while it runs.
+// BF16 only: why the product of 128 x 256 tiles that rounds its operands while it runs can't serve the problem.
 std::string wgmma_rounding_refuses(const Gemm& problem);
 uint64_t wgmma_rounding_workspace(const Gemm& problem);
 void wgmma_rounding(const Gemm& problem, cudaStream_t stream, const cuda::OpArgs& args);
 
-// The product alone, of a and b that are bfloat16 already, with lines `pitch_a` and `pitch_b` apart (multiples of 8).
+// The product alone, for a and b that are already bfloat16, with lines `pitch_a` and `pitch_b` apart (multiples of 8).
 void wgmma_bf16_product(WgmmaKernel kernel, const backends::Matmul& shape, const Epilogue& epilogue, const uint16_t* a,
                         int64_t pitch_a, const uint16_t* b, int64_t pitch_b, float* y, cudaStream_t stream);
 

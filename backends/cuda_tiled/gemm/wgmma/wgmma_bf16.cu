@@ -1,7 +1,6 @@
-// BF16 on Hopper: tensors are float32, so both operands are rounded into the workspace first, as they lie; wgmma takes
-// bfloat16 whichever index runs along memory. H200, with the rounding: 1024^3, NN, in 7.2 us (gemm:wgmma_small), 0.8
-// times cuBLAS on tensors of bfloat16; 7.9 before that pass began early and read whole lines; 512^3 in 3.7 us, 0.9
-// times.
+// BF16 matrix products on Hopper for float32 tensors. Both operands are first rounded into the workspace in their
+// layout; wgmma accepts bfloat16 with either index contiguous. H200, with the rounding: 1024^3, NN, in 7.2 us
+// (gemm:wgmma_small), 0.8 times cuBLAS on bfloat16 tensors; 512^3 in 3.7 us, 0.9 times.
 #include "gemm/wgmma/bf16_operand.hpp"
 #include "gemm/wgmma/operand_copy.hpp"
 #include "gemm/wgmma/wgmma_launch.cuh"

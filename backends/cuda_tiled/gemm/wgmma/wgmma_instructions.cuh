@@ -1,9 +1,9 @@
-// wgmma, the matrix product of a warpgroup (128 threads) on Hopper's tensor cores: d[64 x N] += a[64 x K] b[N x K]^T
-// with K of 32 bytes (8 numbers of TF32, 16 of BF16), d in registers as float, b in shared memory, a there or in
-// registers. It runs asynchronously: between warpgroup_arrive and warpgroup_wait<0> no thread may touch d or a's
-// registers.
+// wgmma, the matrix product instruction of a warpgroup (128 threads) on Hopper's tensor cores: d[64 x N] += a[64 x K]
+// b[N x K]^T. K covers 32 bytes (8 numbers of TF32, 16 of BF16). d is in registers as float, b in shared memory, and a
+// in either. The instruction is asynchronous: between warpgroup_arrive and warpgroup_wait<0> no thread may touch d or
+// a's registers.
 //
-// Thread t of the warpgroup holds of d, with row = 16 (t / 32) + (t % 32) / 4 and column = 2 (t % 4):
+// Thread t of the warpgroup holds these elements of d, with row = 16 (t / 32) + (t % 32) / 4 and column = 2 (t % 4):
 //   d[4 j + 0], d[4 j + 1]   row,     columns 8 j + column, + 1
 //   d[4 j + 2], d[4 j + 3]   row + 8, the same
 #pragma once
@@ -17,7 +17,7 @@ namespace gpunn::cuda_tiled {
 // Orders what was written to the registers before the wgmmas that follow.
 __device__ __forceinline__ void warpgroup_arrive() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void warpgroup_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-// Until at most `kPending` committed groups are under way.
+// Waits until at most `kPending` committed groups are unfinished.
 template <int kPending>
 __device__ __forceinline__ void warpgroup_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");

@@ -1,4 +1,4 @@
-// Launching the Hopper kernels of the GEMM ladder.
+// Launches the Hopper kernels of the GEMM ladder.
 #pragma once
 
 #include <algorithm>

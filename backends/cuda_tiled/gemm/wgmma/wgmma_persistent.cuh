@@ -1,11 +1,11 @@
-// gemm:wgmma_persistent: persistent blocks, one a multiprocessor, each of which walks over tiles of
-// 128 x 256. While the consumers store a tile the producer already fills the ring for the next one; consumers get the
-// registers that the producer gives up (setmaxnreg), 128 of them for sums.
-// H200: 4096^3, NT, in 0.341 ms in TF32, 403 TFLOP/s, 4.2 times gemm:mma_sync; BF16 0.185 ms, 742 TFLOP/s, 5.4 times.
+// gemm:wgmma_persistent: matrix product by persistent blocks, one a multiprocessor, each of which walks over tiles of
+// 128 x 256. While the consumers store a tile the producer already fills the ring for the next one. Consumers get the
+// registers that the producer gives up (setmaxnreg), 128 of them for sums. H200: 4096^3, NT, in 0.341 ms in TF32, 403
+// TFLOP/s, 4.2 times gemm:mma_sync; BF16 0.185 ms, 742 TFLOP/s, 5.4 times.
 //
-// gemm:wgmma_multicast, the same with clusters: two blocks take tiles one below the other, which need the same tile of
-// b; each fetches half of it from L2 and multicasts it to both, a third less traffic. H200: no gain beyond the noise of
-// the clock, 0.94 to 1.02 times gemm:wgmma_persistent at 4096^3; L2 was not what it waited for.
+// gemm:wgmma_multicast, the same with clusters: two blocks compute tiles one below the other, which need the same tile
+// of b. Each fetches half of it from L2 and multicasts it to both, a third less traffic. H200: 0.94 to 1.02 times
+// gemm:wgmma_persistent at 4096^3, within the noise of the clock, since L2 is not the bottleneck.
 #pragma once
 
 #include "gemm/wgmma/wgmma.cuh"

@@ -1,4 +1,4 @@
-// Launching the product that rounds its float32 operands to BF16 itself.
+// Launches the product that rounds its float32 operands to BF16 itself.
 #include <algorithm>
 
 #include "cuda_common/launch.hpp"

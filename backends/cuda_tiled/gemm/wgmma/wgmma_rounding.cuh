@@ -1,17 +1,15 @@
-// gemm:wgmma_rounding: BF16 of float32 tensors, rounded while the product runs. gemm:wgmma_persistent finds its
-// operands rounded by a pass before it, at the speed of memory, which takes half as long as the product itself at
-// 2048^3. Here that pass rounds only the first K, and the three warps beside the producer's do the rest in the order in
-// which tiles need it: memory and tensor cores work at the same time. A counter for each slab of a panel tells
-// producers that it has been rounded. Whichever blocks run take the next box that is free, so that none waits for a
-// block that does not run. Blocks in pairs share their tiles of b: gemm:wgmma_persistent does not wait for L2, but with
-// the rounding beside it, it does. H200, NN, with the rounding, each sample after a rest: 4096^3 in 213 us, a pass and
-// gemm:wgmma_persistent 235, before there were pairs 223, cuBLAS on tensors of bfloat16 185; 8192^3 in 1.48 ms, 1.62,
-// 1.59 and 1.42 (up to 1.66 ms one after the other: the GPU grows hot). 2048^3 in 36 us, 39, 36 and 25. What bounds
-// 2048^3: the pass alone is 11.6 us at the speed of memory, and as long as it runs the
-// product is slower: 34 us where no block waits for what is rounded. What was slower: more loads under way (registers
-// for 16 KB a warp instead of 8), as each takes longer then, 45 us instead of 42 with 4 slabs before; prefetches into
-// L2, 43; two rounding warps instead of three, 41; boxes only as far ahead as they are needed, no difference; clusters
-// of four, of which only 30 fit, 59. On few tiles it is slow, and refuses.
+// gemm:wgmma_rounding: BF16 matrix product of float32 tensors, rounded while the product runs. In gemm:wgmma_persistent
+// a separate pass rounds the operands at the speed of memory, which takes half as long as the product itself at 2048^3.
+// Here that pass rounds only the first K. The three warps beside the producer's round the rest in the order in which
+// tiles need it, so that memory and tensor cores work at the same time. A counter for each slab of a panel tells
+// producers that it has been rounded. Running blocks take the next free box, so that none waits for a block that does
+// not run. Pairs of blocks share their tiles of b, since with the rounding beside it the product waits for L2. It
+// refuses problems of few tiles, on which it is slow.
+//
+// H200, NN, with the rounding, each sample after a rest: 4096^3 in 213 us, 235 with a pass and gemm:wgmma_persistent,
+// 185 in cuBLAS on bfloat16 tensors; 8192^3 in 1.48 ms, 1.62 and 1.42 (up to 1.66 ms in sequence, as the GPU grows
+// hot); 2048^3 in 36 us, 39 and 25. At 2048^3 the pass alone takes 11.6 us at the speed of memory and slows the
+// product: 34 us if no block waits for the rounding.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -175,7 +173,7 @@ __device__ __forceinline__ void round_rest(const Rounding& rounding) {
   }
 }
 
-// What was written as ordinary memory, elsewhere too, is read by TMA (the async proxy) from here on.
+// From here on TMA (the async proxy) can read ordinary writes, including those of other blocks.
 __device__ __forceinline__ void fence_copy_engine() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 
 // How many slabs from the first of a panel on are known to be rounded. Of the producer's warp.

@@ -1,14 +1,13 @@
-// gemm:wgmma_small: K is not cut, and tiles are so small that each multiprocessor has about one:
-// 128 x 64, 64 x 128, 64 x 64 or 64 x 32. What the split variants need for their clusters, barriers before the first
-// copy and after the last sum, costs more at a K of 1024 than the traffic that it saves. H200: 1024^3, NT, in 7.8 us in
-// TF32, 276 TFLOP/s, 1.3 times gemm:wgmma_split_low, 1.48 times cuBLAS; BF16 5.1 us, 419 TFLOP/s, 1.3 times it, 1.12
-// times cuBLAS. 512^3 in BF16 2.5 us instead of 4.5, 4096 x 64 x 1024 3.8 us instead of 7.1. In TF32 an operand whose
-// lines do not run along K is transposed by a pass before, one for both: 1024^3, NN, in 11.0 us with it, 1.15 times
-// cuBLAS, gemm:wgmma_split 12.1 us; TN 12.5 us, 1.38 times, 14.1 us; TT 11.0 us, 1.14 times, 11.5 us; 512^3, NN, 5.2 us
-// instead of 6.5, 128 x 512 x 512 4.6 us instead of 5.2. What was slower: y through shared memory and TMA, by 0.5 us;
-// clusters at this K, by 0.1 us with a shared, 0.6 us with b; parts of K whose sums are sent to the block that adds
-// them, 9.0 us; fewer stages, so that the next product's blocks fit beside, 5.9 us, as two of them then share a
-// multiprocessor.
+// gemm:wgmma_small: matrix product without split K, in tiles so small that each multiprocessor has about one: 128 x 64,
+// 64 x 128, 64 x 64 or 64 x 32. The split variants need barriers of their clusters before the first copy and after the
+// last sum. At a K of 1024 these cost more than the saved traffic. In TF32 an operand that is not K-major is transposed
+// by a pass before, one for both.
+//
+// H200: 1024^3, NT, in 7.8 us in TF32, 276 TFLOP/s, 1.3 times gemm:wgmma_split_low, 1.48 times cuBLAS; BF16 5.1 us, 419
+// TFLOP/s, 1.3 times it, 1.12 times cuBLAS. 512^3 in BF16 2.5 us instead of 4.5, 4096 x 64 x 1024 3.8 us instead of
+// 7.1. With the transposing pass: 1024^3, NN, in 11.0 us, 1.15 times cuBLAS, gemm:wgmma_split 12.1 us; TN 12.5 us, 1.38
+// times, 14.1 us; TT 11.0 us, 1.14 times, 11.5 us; 512^3, NN, 5.2 us instead of 6.5, 128 x 512 x 512 4.6 us instead of
+// 5.2.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +16,7 @@
 
 namespace gpunn::cuda_tiled {
 
-// As many stages as shared memory has room for, and no more than 16.
+// As many stages as fit in shared memory, at most 16.
 constexpr int small_stages(int consumers, int columns) {
   constexpr int kRoom = 208 * 1024;
   return std::min(kRoom / ((64 * consumers + columns) * kLineBytes), 16);

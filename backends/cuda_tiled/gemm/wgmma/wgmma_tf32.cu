@@ -1,9 +1,9 @@
-// TF32 on Hopper: which operand is which, and what must be copied first.
+// TF32 matrix products on Hopper: assigns the operands and decides which must be copied first.
 //
-// TMA takes lines at multiples of 16 bytes only: an operand with others is copied to the workspace, where
-// K runs along padded lines. And only one operand can come from registers, so where neither has K along its lines the
-// smaller one is transposed there; for gemm:wgmma_small each is that has not. TMA rounds to TF32's ten bits of mantissa
-// (to nearest).
+// TMA needs lines at multiples of 16 bytes: other operands are copied to the workspace with padded, K-major lines. Only
+// one operand can come from registers, so if neither is K-major, the smaller one is transposed there. For
+// gemm:wgmma_small every operand that is not K-major is transposed. TMA rounds to nearest, to TF32's ten bits of
+// mantissa.
 #include <string>
 #include <utility>
 #include <vector>
