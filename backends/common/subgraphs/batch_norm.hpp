@@ -5,10 +5,9 @@
 //   RELU_BACKWARD, BATCH_NORM_BACKWARD         the pass that reads dy applies the mask
 //   ADD, RELU_BACKWARD, BATCH_NORM_BACKWARD    the pass that reads dy also adds the two gradients
 //
-//   CONV2D, BATCH_NORM                         alone or with the ops that follow: the convolution computes the
-//   statistics
-//                                              as it stores its output, in backends that support it
-//                                              (match_convolution_norm)
+//   CONV2D, BATCH_NORM                         alone or with the ops that follow: the convolution computes
+//                                              the statistics as it stores its output, in backends
+//                                              that support it (match_convolution_norm)
 //
 // The intermediate values are then neither written nor read, unless other ops need them.
 #pragma once

@@ -1,8 +1,7 @@
 // The problem of a convolution or of one of its gradients, and the kernel variants that serve it. The folders:
 //
-//   fprop/      kernels of the forward pass. All of them also serve the data gradient, as an fprop of dy with the
-//   filters
-//               turned round and their channels exchanged
+//   fprop/      kernels of the forward pass. All of them also serve the data gradient, as an fprop of dy with
+//               the filters turned round and their channels exchanged
 //   dgrad/      kernels of the data gradient alone
 //   wgrad/      kernels of the weight gradient
 //   winograd/   Winograd's algorithm, for all three

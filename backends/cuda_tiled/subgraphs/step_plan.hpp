@@ -186,8 +186,8 @@ struct FlatOp {
   int decayed = 0;
   int option = 0;  // nesterov, decoupled, rescale
   // sgd: momentum; adam: beta1, beta2, epsilon; rmsprop: alpha, momentum, epsilon; adagrad: -, -, epsilon; lion: beta1,
-  // beta2; clip_norm: largest norm, -, epsilon; clamp: low, high; average: of the average, of the parameters; l1:
-  // weight
+  // beta2; clip_norm: largest norm, -, epsilon; clamp: low, high; average: of the average, of the parameters;
+  // l1: weight
   float a = 0.0F, b = 0.0F, c = 0.0F;
   float decay = 0.0F;
   float rate = 1.0F;  // factor of the learning rate
