@@ -1,8 +1,8 @@
 #include "inference/type_json.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/op_signature.hpp>
 
-#include <array>
 #include <cstdint>
 #include <string>
 
@@ -12,13 +12,12 @@ namespace gpunn::inference {
 
 namespace {
 
-constexpr std::array kDTypes = {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i32, DType::i64, DType::u8};
 constexpr std::size_t kMostDimensions = GPUNN_MAX_RANK;
 constexpr int64_t kMostBytes = int64_t{1} << 46;
 
 DType dtype_of(const std::string& name) {
-  for (const DType dtype : kDTypes) {
-    if (name_of(dtype) == name) return dtype;
+  for (const ops::Dtype& one : ops::kDtypes) {
+    if (one.name == name) return static_cast<DType>(one.id);
   }
   throw Error("there is no type " + in_quotes(name));
 }

@@ -18,9 +18,8 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-struct Classification : Pending {
+struct Classification : ImageCall {
   int64_t top = 5;
-  std::vector<uint8_t> sample;
 };
 
 Response classified(const Classification& work) {
@@ -48,17 +47,6 @@ Response classified(const Classification& work) {
   return response;
 }
 
-void read_and_submit(const std::shared_ptr<Classification>& work, const ServingOptions& options) {
-  ServedModel& model = *work->model;
-  if (work->exchange->abandoned()) return;
-  work->sample = sample_of_body(*work, options);
-  Job job = job_of(work, classified);
-  job.rows = 1;
-  job.input = work->sample.data();
-  job.outputs = {1};
-  model.batcher.submit(std::move(job));
-}
-
 }  // namespace
 
 void classify(const ExchangePtr& exchange, const ServedModelPtr& model, int64_t top, const ServingOptions& options,
@@ -75,13 +63,7 @@ void classify(const ExchangePtr& exchange, const ServedModelPtr& model, int64_t 
   work->exchange = exchange;
   work->model = model;
   work->top = top;
-  pool.run([work, &options] {
-    try {
-      read_and_submit(work, options);
-    } catch (const std::exception& failure) {
-      fail(*work, failure);
-    }
-  });
+  submit_image(work, classified, options, pool);
 }
 
 }  // namespace gpunn::serving

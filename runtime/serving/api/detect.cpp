@@ -20,9 +20,8 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-struct DetectionCall : Pending {
+struct DetectionCall : ImageCall {
   double least_score = 0;
-  inference::ImageSample image;
 };
 
 Response detected(const DetectionCall& work) {
@@ -52,16 +51,6 @@ Response detected(const DetectionCall& work) {
   return response;
 }
 
-void read_and_submit(const std::shared_ptr<DetectionCall>& work, const ServingOptions& options) {
-  if (work->exchange->abandoned()) return;
-  work->image = image_of_body(*work, options);
-  Job job = job_of(work, detected);
-  job.rows = 1;
-  job.input = work->image.values.data();
-  job.outputs = {1};
-  work->model->batcher.submit(std::move(job));
-}
-
 }  // namespace
 
 void detect(const ExchangePtr& exchange, const ServedModelPtr& model, double least_score, const ServingOptions& options,
@@ -75,13 +64,7 @@ void detect(const ExchangePtr& exchange, const ServedModelPtr& model, double lea
   work->exchange = exchange;
   work->model = model;
   work->least_score = least_score;
-  pool.run([work, &options] {
-    try {
-      read_and_submit(work, options);
-    } catch (const std::exception& failure) {
-      fail(*work, failure);
-    }
-  });
+  submit_image(work, detected, options, pool);
 }
 
 }  // namespace gpunn::serving

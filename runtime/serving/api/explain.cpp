@@ -20,7 +20,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 Response explained(Pending& work, const ExplainQuery& query, const ServingOptions& options) {
   const Model& model = work.model->model;
-  const std::vector<uint8_t> sample = sample_of_body(work, options);
+  const std::vector<uint8_t> sample = image_of_body(work, options).values;
   const InputInfo& input = model.info().input;
   ExplainOptions how{.layer = query.layer};
   if (!query.method.empty()) how.method = explain_method_named(query.method);

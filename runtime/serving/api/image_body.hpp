@@ -2,19 +2,42 @@
 
 #include <gpunn/serving.hpp>
 
-#include <cstdint>
-#include <vector>
+#include <exception>
+#include <memory>
+#include <utility>
 
 #include "inference/image_sample.hpp"
 #include "serving/api/pending.hpp"
+#include "serving/api/worker_pool.hpp"
 
 namespace gpunn::serving {
 
 // Decodes the JPEG or PNG that is the body of a request, or the only file of a form, as a sample of the model. Throws
 // ServiceError if there is none, or if it is damaged or too large.
 inference::ImageSample image_of_body(Pending& work, const ServingOptions& options);
-inline std::vector<uint8_t> sample_of_body(Pending& work, const ServingOptions& options) {
-  return image_of_body(work, options).values;
+
+// A request whose body is an image, one row of the model's input.
+struct ImageCall : Pending {
+  inference::ImageSample image;
+};
+
+// Decodes the image on a worker and gives it to the model. `answer` makes the response, as that of job_of().
+template <class Call>
+void submit_image(const std::shared_ptr<Call>& call, Response (*answer)(const Call&), const ServingOptions& options,
+                  WorkerPool& pool) {
+  pool.run([call, answer, &options] {
+    try {
+      if (call->exchange->abandoned()) return;
+      call->image = image_of_body(*call, options);
+      Job job = job_of(call, answer);
+      job.rows = 1;
+      job.input = call->image.values.data();
+      job.outputs = {1};
+      call->model->batcher.submit(std::move(job));
+    } catch (const std::exception& failure) {
+      fail(*call, failure);
+    }
+  });
 }
 
 }  // namespace gpunn::serving
