@@ -78,9 +78,12 @@ class Team {
   void fail(const std::string& words) noexcept { watch_.fail(words); }
   // The training thread is at a place where all ranks are at the same count of such places.
   void arrive() noexcept { watch_.arrive(); }
-  // While ranks take steps, a rank that stays behind the others for too long counts as lost: 12 s, or 4 times the
-  // longest steps so far. This does not hold while one writes a checkpoint or evaluates.
+  // It goes on at another place.
+  void show_life() noexcept { watch_.show_life(); }
+  // A rank that stays behind the others for too long counts as lost (docs/scaling.md): while they take steps, and between
+  // steps too once all that is prepared at its first use is prepared.
   void set_stepping(bool stepping) noexcept { watch_.set_stepping(stepping); }
+  void set_prepared() noexcept { watch_.set_prepared(); }
   // Waits for all ranks: they are done.
   void leave();
 

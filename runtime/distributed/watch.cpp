@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ranges>
 #include <utility>
 
 #include <poll.h>
@@ -26,6 +27,12 @@ constexpr std::chrono::seconds kSilence{8};
 // than that, on all ranks, have shown it by then.
 constexpr int kStallSeconds = 12;
 constexpr int kStallFactor = 4;
+// Between steps ranks may differ more: in the time that an evaluation takes them, and by what rank 0 alone writes,
+// sends and has the calling program do at an epoch's end.
+constexpr int kBetweenSteps = 4;
+constexpr int kFirstRankBetweenSteps = 50;
+// All of them may wait for their data, say.
+constexpr int kAtOneMeeting = 4;
 // What the rest of the process is given to end by itself once another rank is lost.
 constexpr std::chrono::seconds kGrace{8};
 constexpr std::size_t kMostWords = 2000;
@@ -139,7 +146,11 @@ bool Watch::take_note(std::size_t rank) {
   line.unread.erase(line.unread.begin(), line.unread.begin() + static_cast<std::ptrdiff_t>(end));
   if (note.kind == kDone) line.open = false;
   if (note.kind == kBeat) {
-    note_progress(line, {std::strtoull(words.c_str(), nullptr, 10), words.ends_with("stepping")});
+    char* end_of_meetings = nullptr;
+    note_progress(line, {.meetings = std::strtoull(words.c_str(), &end_of_meetings, 10),
+                         .signs = std::strtoull(end_of_meetings, nullptr, 10),
+                         .stepping = words.find("stepping") != std::string::npos,
+                         .prepared = words.find("prepared") != std::string::npos});
   }
   const bool known = note.about >= 0 && note.about < static_cast<int>(ranks_.size());
   if (note.kind == kFailed && known) lose(note.about, words);
@@ -163,34 +174,44 @@ void Watch::hear(std::size_t rank) {
 
 void Watch::note_progress(Line& line, Progress progress) {
   const auto now = Clock::now();
-  if (progress.meetings != line.progress.meetings || progress.stepping != line.progress.stepping) {
+  if (progress != line.progress) {
     if (line.progress.stepping && progress.stepping) line.longest = std::max(line.longest, now - line.moved);
     line.moved = now;
   }
   line.progress = progress;
 }
 
-// Rank 0 looks for a rank that others have been waiting for too long.
+// Rank 0 looks for a rank that others have been waiting for too long, and for ranks that all wait at one meeting: one
+// of them hangs inside it.
 void Watch::judge() {
   note_progress(lines_[0], progress());
-  uint64_t farthest = 0;
-  for (const Line& line : lines_) farthest = std::max(farthest, line.progress.meetings);
-  Clock::time_point since = Clock::now();  // when the first rank came so far
+  const auto [fewest, farthest] =
+      std::ranges::minmax(lines_ | std::views::transform([](const Line& line) { return line.progress.meetings; }));
+  const auto now = Clock::now();
+  Clock::time_point since = now;  // when the first rank came so far
   Clock::duration longest{};
   for (const Line& line : lines_) {
     if (line.progress.meetings == farthest) since = std::min(since, line.moved);
     longest = std::max(longest, line.longest);
   }
-  const auto patience = std::max<Clock::duration>(stall_, kStallFactor * longest);
-  for (std::size_t r = 0; r < lines_.size(); ++r) {
+  const auto usual = std::max<Clock::duration>(stall_, kStallFactor * longest);
+  const auto seconds = [now](Clock::time_point from) {
+    return std::to_string(std::chrono::duration_cast<std::chrono::seconds>(now - from).count()) + " s";
+  };
+  for (std::size_t r = 0; fewest < farthest && r < lines_.size(); ++r) {
     const Line& line = lines_[r];
-    const auto now = Clock::now();
-    if (!line.progress.stepping || line.progress.meetings == farthest) continue;
-    if (now - since < patience || now - line.moved < patience) continue;
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - line.moved).count();
-    return lose(static_cast<int>(r), "its training hangs: it lives, and other ranks have been waiting for it for " +
-                                         std::to_string(seconds) + " s");
+    if (line.progress.meetings == farthest || (!line.progress.stepping && !line.progress.prepared)) continue;
+    const auto patience = usual * (line.progress.stepping ? 1 : r == 0 ? kFirstRankBetweenSteps : kBetweenSteps);
+    if (now - std::max(since, line.moved) < patience) continue;
+    return lose(static_cast<int>(r),
+                "its training hangs: it lives, and other ranks have been waiting for it for " + seconds(line.moved));
   }
+  const auto last = std::ranges::max_element(lines_, {}, &Line::moved);
+  if (fewest < farthest || now - last->moved < usual * kAtOneMeeting) return;
+  if (!std::ranges::all_of(lines_, [](const Line& line) { return line.progress.stepping; })) return;
+  lose(static_cast<int>(last - lines_.begin()), "its training or that of another rank hangs: for " +
+                                                    seconds(last->moved) +
+                                                    " all have been at one meeting, to which it came last");
 }
 
 void Watch::work() {
@@ -199,7 +220,8 @@ void Watch::work() {
     if (own_ == 0) judge();
     if (Clock::now() >= next_beat) {
       const Progress now = progress();
-      const std::string words = std::to_string(now.meetings) + (now.stepping ? " stepping" : "");
+      const std::string words = std::to_string(now.meetings) + " " + std::to_string(now.signs) +
+                                (now.stepping ? " stepping" : "") + (now.prepared ? " prepared" : "");
       for (std::size_t r = 0; r < lines_.size(); ++r) {
         if (lines_[r].open) send(r, kBeat, own_, words);
       }

@@ -23,7 +23,10 @@ struct Loss {
 // How far the thread that trains has come: a number that rises at the same places of the program on every rank.
 struct Progress {
   uint64_t meetings = 0;
+  uint64_t signs = 0;     // of life elsewhere, where ranks need not do the same
   bool stepping = false;  // it takes steps, and is not where one rank may take longer than the others
+  bool prepared = false;  // its first epoch, which may prepare kernels for minutes, is done
+  bool operator==(const Progress&) const = default;
 };
 
 // A thread that sends a sign of life and its progress every second. Rank 0 receives those of all ranks and passes on
@@ -43,7 +46,11 @@ class Watch {
   void when_lost(std::function<void()> action);
   // The training thread is at a point where it meets the other ranks.
   void arrive() noexcept { ++meetings_; }
+  // It goes on at another place.
+  void show_life() noexcept { ++signs_; }
   void set_stepping(bool stepping) noexcept { stepping_ = stepping; }
+  // Whatever is prepared at its first use is: the rank is judged between steps too.
+  void set_prepared() noexcept { prepared_ = true; }
   // Tells all ranks that this one ends, and why.
   void fail(const std::string& words) noexcept;
   // Tells them that it ends because it is done.
@@ -63,8 +70,8 @@ class Watch {
   void work();
   void hear(std::size_t rank);
   bool take_note(std::size_t rank);
-  Progress progress() const { return {meetings_, stepping_}; }
-  void note_progress(Line& line, Progress progress);
+  Progress progress() const { return {meetings_, signs_, stepping_, prepared_}; }
+  static void note_progress(Line& line, Progress progress);
   void judge();
   void send(std::size_t rank, Kind kind, int about, const std::string& words) noexcept;
   void lose(int rank, const std::string& words) noexcept;
@@ -80,7 +87,9 @@ class Watch {
   std::mutex sending_;
   std::atomic<bool> leaving_{false};
   std::atomic<uint64_t> meetings_{0};
+  std::atomic<uint64_t> signs_{0};
   std::atomic<bool> stepping_{false};
+  std::atomic<bool> prepared_{false};
   std::thread thread_;  // last: it uses the others
 };
 

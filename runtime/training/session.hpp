@@ -139,6 +139,7 @@ class Session {
   StreamedProgram& evaluation_step();
   execution::RunnableProgram compile_training() const;
   LongWork evaluation_work() const;
+  void advance(LongWork& work, int64_t batches);
   void write_pass(int64_t step);
   EvalReport evaluate_singles(const std::function<void(const RowOutputs&)>& look);
   // Of an evaluated row with a size of its own.

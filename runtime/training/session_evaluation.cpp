@@ -47,6 +47,11 @@ LongWork Session::evaluation_work() const {
                   static_cast<uint64_t>(data_->evaluation_sampling().steps_per_epoch()));
 }
 
+void Session::advance(LongWork& work, int64_t batches) {
+  work.advance(static_cast<uint64_t>(batches));
+  if (team_ != nullptr) team_->show_life();
+}
+
 // The whole test split by launch(steps), which runs the next so many batches.
 EvalReport Session::evaluate_by(StreamedProgram& program, Ranks ranks,
                                 const std::function<void(int64_t steps)>& launch) {
@@ -114,7 +119,7 @@ EvalReport Session::evaluate_singles(const std::function<void(const RowOutputs&)
   RowMetrics metrics(task());
   const std::vector<Split>& rows = dataset().test.singles;
   uint64_t bytes = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i, work.advance()) {
+  for (std::size_t i = 0; i < rows.size(); ++i, advance(work, 1)) {
     bytes += rows[i].samples.bytes() + rows[i].fields.at(kTargetField).type.bytes();
     const SingleRow row{"single" + std::to_string(i), rows[i], i};
     if (bytes <= kept_bytes_) {
@@ -151,7 +156,7 @@ EvalReport Session::evaluate(const std::function<void(const graph::Node&)>& afte
       } else {
         executable.run(now);
       }
-      work.advance(static_cast<uint64_t>(now));
+      advance(work, now);
       done += now;
     }
   });
@@ -173,7 +178,7 @@ EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& 
   LongWork work = evaluation_work();
   RowMetrics metrics(task());
   EvalReport report = evaluate_by(step, {}, [&](int64_t steps) {
-    for (int64_t i = 0; i < steps; ++i, first += batch, work.advance()) {
+    for (int64_t i = 0; i < steps; ++i, first += batch, advance(work, 1)) {
       executable.run();
       const std::vector<float> scores = values_of<float>(variables().read(variable::kRowScores));
       std::vector<float> predictions = values_of<float>(variables().read(variable::kPredictions));

@@ -250,6 +250,7 @@ void Trainer::train_epoch() {
   epoch_seconds_ += seconds_since(start);
   result_.train_seconds += epoch_seconds_;
   if (step_ == end) finish_epoch();
+  if (session_.team() != nullptr) session_.team()->set_prepared();
 }
 
 // Steps, and waits for them. `ahead_` becomes as many as take about the time between two reports: so that steps may
