@@ -5,11 +5,10 @@
 #include <gpunn/words.hpp>
 
 #include <algorithm>
-#include <charconv>
-#include <limits>
 #include <sstream>
 #include <utility>
 
+#include "common/parse_number.hpp"
 #include "common/text.hpp"
 #include "ops/op.hpp"
 
@@ -21,13 +20,9 @@ using ops::Written;
 namespace {
 
 int64_t number(const Written& written, const std::string& text) {
-  int64_t value = 0;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (status != std::errc() || end != text.data() + text.size() || value < 0 ||
-      value > std::numeric_limits<int32_t>::max()) {
-    bad(written, "numbers from 0 to 2^31 - 1 separated by 'x' or ','");
-  }
-  return value;
+  const std::optional<int32_t> value = parse_number<int32_t>(text);
+  if (!value || *value < 0) bad(written, "numbers from 0 to 2^31 - 1 separated by 'x' or ','");
+  return *value;
 }
 
 Written parse(const std::string& op, const std::string& shape) {

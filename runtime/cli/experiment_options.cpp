@@ -1,10 +1,10 @@
 #include "cli/experiment_options.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <sstream>
-#include <system_error>
+
+#include "common/parse_number.hpp"
 
 namespace gpunn::cli {
 
@@ -117,12 +117,11 @@ std::vector<int64_t> batch_sizes(const std::string& text) {
   std::vector<int64_t> sizes;
   std::istringstream in(text);
   for (std::string part; std::getline(in, part, ',');) {
-    int64_t size = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), size);
-    if (error != std::errc() || end != part.data() + part.size() || size < 1) {
+    const std::optional<int64_t> size = parse_number<int64_t>(part);
+    if (!size || *size < 1) {
       throw Error("--batch: expected numbers of rows, as 1,8,64, got '" + text + "'", ExitCode::usage);
     }
-    sizes.push_back(size);
+    sizes.push_back(*size);
   }
   return sizes;
 }

@@ -2,12 +2,10 @@
 
 #include <gpunn/error.hpp>
 
-#include <charconv>
 #include <cstddef>
 #include <optional>
 #include <sstream>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,27 +14,19 @@
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
 #include "cli/units.hpp"
+#include "common/parse_number.hpp"
 
 namespace gpunn::cli {
 
 namespace {
 
-// Parses the whole text as a number.
-template <class T>
-std::optional<T> number_of(std::string_view text) {
-  T number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 void read_link(const std::string& option, const std::string& text, LinkSpeed& link) {
   if (text.empty()) return;
   const std::size_t colon = text.find(':');
   const std::string_view view = text;
-  const std::optional<double> gigabytes = number_of<double>(view.substr(0, colon));
+  const std::optional<double> gigabytes = parse_number<double>(view.substr(0, colon));
   const std::optional<double> microseconds =
-      colon == std::string::npos ? std::nullopt : number_of<double>(view.substr(colon + 1));
+      colon == std::string::npos ? std::nullopt : parse_number<double>(view.substr(colon + 1));
   if (!gigabytes || !microseconds || *gigabytes <= 0 || *microseconds < 0) {
     throw Error(option + " " + text + ": expected GIGABYTES:MICROSECONDS, as 290:3.4", ExitCode::usage);
   }
@@ -57,7 +47,7 @@ std::vector<int64_t> estimated(const RanksPlanOptions& options) {
   std::vector<int64_t> result;
   std::istringstream text(options.estimate_for);
   for (std::string part; std::getline(text, part, ',');) {
-    const std::optional<int64_t> devices = number_of<int64_t>(part);
+    const std::optional<int64_t> devices = parse_number<int64_t>(part);
     if (!devices || *devices < 1 || *devices > 1 << 20) {
       throw Error("--estimate-for " + options.estimate_for + ": expected numbers of devices, as 8,64,1024",
                   ExitCode::usage);

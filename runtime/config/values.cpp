@@ -1,9 +1,10 @@
 #include "config/values.hpp"
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <system_error>
+
+#include "common/parse_number.hpp"
 
 namespace gpunn::config {
 
@@ -15,10 +16,7 @@ std::optional<T> read_all(std::string_view text) {
     text.remove_prefix(1);
     if (!text.empty() && text.front() == '-') return std::nullopt;
   }
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return parse_number<T>(text);
 }
 
 }  // namespace

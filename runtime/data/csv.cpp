@@ -2,11 +2,11 @@
 
 #include <gpunn/error.hpp>
 
-#include <charconv>
 #include <cmath>
 #include <string_view>
 
 #include "common/files.hpp"
+#include "common/parse_number.hpp"
 #include "data/pack/files.hpp"
 
 namespace gpunn::data {
@@ -87,10 +87,9 @@ void CsvReader::read_quoted(std::string& field) {
 
 std::optional<float> number_of(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  const auto number = static_cast<float>(value);  // infinite where it is too large
+  const std::optional<double> value = parse_number<double>(text);
+  if (!value) return std::nullopt;
+  const auto number = static_cast<float>(*value);  // infinite where it is too large
   if (!std::isfinite(number)) return std::nullopt;
   return number;
 }

@@ -4,9 +4,9 @@
 #include <gpunn/words.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
+#include "common/parse_number.hpp"
 #include "common/text.hpp"
 
 namespace gpunn::data {
@@ -16,13 +16,6 @@ namespace {
 constexpr std::size_t kLongestShown = 40;
 
 }  // namespace
-
-std::optional<int64_t> integer_of(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::string shown(const std::string& text) {
   return text.size() <= kLongestShown ? in_quotes(text) : in_quotes(text.substr(0, kLongestShown) + "...");
@@ -59,7 +52,7 @@ std::size_t Table::find(const std::string& wanted, const char* key) const {
   const auto count = std::ranges::count(columns_, wanted);
   if (count > 1) reader_.fail("the column " + in_quotes(wanted) + " is there " + std::to_string(count) + " times");
   if (count == 1) return static_cast<std::size_t>(std::ranges::find(columns_, wanted) - columns_.begin());
-  const std::optional<int64_t> number = integer_of(wanted);
+  const std::optional<int64_t> number = parse_number<int64_t>(wanted);
   if (number && *number >= 0 && *number < static_cast<int64_t>(columns_.size())) {
     return static_cast<std::size_t>(*number);
   }

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,8 +14,6 @@
 
 namespace gpunn::data {
 
-// Empty if the text is not an integer of 64 bits.
-std::optional<int64_t> integer_of(std::string_view text);
 // In quotes; a long one is cut.
 std::string shown(const std::string& text);
 

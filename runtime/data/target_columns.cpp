@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/parse_number.hpp"
 #include "common/text.hpp"
 #include "data/statistics.hpp"
 #include "tasks/task.hpp"
@@ -23,8 +24,8 @@ constexpr std::size_t kMostCsvClasses = 10000;
 // By value where all are integers, else by their letters.
 std::vector<std::string> sorted_names(const std::set<std::string>& different) {
   std::vector<std::string> names(different.begin(), different.end());
-  if (std::ranges::all_of(names, [](const auto& name) { return integer_of(name).has_value(); })) {
-    std::ranges::stable_sort(names, {}, [](const auto& name) { return *integer_of(name); });
+  if (std::ranges::all_of(names, [](const auto& name) { return parse_number<int64_t>(name).has_value(); })) {
+    std::ranges::stable_sort(names, {}, [](const auto& name) { return *parse_number<int64_t>(name); });
   }
   return names;
 }

@@ -2,12 +2,12 @@
 
 #include <gpunn/error.hpp>
 
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
 #include "common/hash.hpp"
+#include "common/parse_number.hpp"
 
 namespace gpunn::distributed {
 
@@ -40,10 +40,7 @@ constexpr Launcher kLaunchers[] = {
 };
 
 int number_of(const std::string& name, const std::string& text, int lowest) {
-  int value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc() && stopped == end && value >= lowest) return value;
+  if (const std::optional<int> value = parse_number<int>(text); value && *value >= lowest) return *value;
   throw Error(name + " is '" + text + "'; expected a whole number of at least " + std::to_string(lowest),
               ExitCode::usage);
 }

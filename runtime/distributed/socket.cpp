@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
 #include <thread>
@@ -14,6 +13,8 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+
+#include "common/parse_number.hpp"
 
 namespace gpunn::distributed {
 
@@ -73,9 +74,7 @@ Address parse_address(const std::string& text) {
   Address address;
   if (colon != std::string::npos) {
     address.host = text.substr(0, colon);
-    const char* const end = text.data() + text.size();
-    const auto [stopped, error] = std::from_chars(text.data() + colon + 1, end, address.port);
-    if (error != std::errc() || stopped != end) address.port = -1;
+    address.port = parse_number<int>(std::string_view(text).substr(colon + 1)).value_or(-1);
   }
   if (address.host.size() > 2 && address.host.front() == '[' && address.host.back() == ']') {
     address.host = address.host.substr(1, address.host.size() - 2);

@@ -3,7 +3,6 @@
 #include <gpunn/error.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "common/hash.hpp"
+#include "common/parse_number.hpp"
 #include "distributed/sum.hpp"
 
 namespace gpunn::distributed {
@@ -25,10 +25,9 @@ constexpr std::size_t kSmall = 8192;
 std::chrono::seconds patience() {
   const char* const text = std::getenv("GPUNN_RENDEZVOUS_SECONDS");  // NOLINT(concurrency-mt-unsafe)
   if (text == nullptr) return kPatience;
-  int seconds = 0;
-  const char* const end = text + std::strlen(text);
-  const auto [stopped, error] = std::from_chars(text, end, seconds);
-  if (error == std::errc() && stopped == end && seconds > 0) return std::chrono::seconds(seconds);
+  if (const std::optional<int> seconds = parse_number<int>(text); seconds && *seconds > 0) {
+    return std::chrono::seconds(*seconds);
+  }
   throw Error("GPUNN_RENDEZVOUS_SECONDS is '" + std::string(text) + "'; expected a whole number of seconds",
               ExitCode::usage);
 }

@@ -7,13 +7,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <ranges>
 #include <utility>
 
 #include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "common/parse_number.hpp"
 
 namespace gpunn::distributed {
 
@@ -45,8 +46,12 @@ struct Note {
 
 std::chrono::seconds stall_of_environment() {
   const char* const given = std::getenv("GPUNN_STALL_SECONDS");  // NOLINT(concurrency-mt-unsafe)
-  const int seconds = given == nullptr ? 0 : std::atoi(given);   // NOLINT(cert-err34-c)
-  return std::chrono::seconds(seconds > 0 ? seconds : kStallSeconds);
+  if (given == nullptr) return std::chrono::seconds(kStallSeconds);
+  if (const std::optional<int> seconds = parse_number<int>(given); seconds && *seconds > 0) {
+    return std::chrono::seconds(*seconds);
+  }
+  throw Error("GPUNN_STALL_SECONDS is '" + std::string(given) + "'; expected a whole number of seconds",
+              ExitCode::usage);
 }
 
 }  // namespace
@@ -185,9 +190,12 @@ void Watch::note_progress(Line& line, Progress progress) {
 // of them hangs inside it.
 void Watch::judge() {
   note_progress(lines_[0], progress());
-  const auto [fewest, farthest] =
-      std::ranges::minmax(lines_ | std::views::transform([](const Line& line) { return line.progress.meetings; }));
   const auto now = Clock::now();
+  uint64_t fewest = lines_[0].progress.meetings, farthest = fewest;
+  for (const Line& line : lines_) {
+    fewest = std::min(fewest, line.progress.meetings);
+    farthest = std::max(farthest, line.progress.meetings);
+  }
   Clock::time_point since = now;  // when the first rank came so far
   Clock::duration longest{};
   for (const Line& line : lines_) {

@@ -5,11 +5,11 @@
 #include <gpunn/words.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <utility>
 
 #include "common/files.hpp"
+#include "common/parse_number.hpp"
 #include "common/text.hpp"
 #include "inference/result_files.hpp"
 
@@ -58,11 +58,9 @@ ExplainMethod explain_method_named(const std::string& name) {
 int64_t find_class(const ModelInfo& info, std::string_view text) {
   const std::vector<std::string>& names = info.outputs;
   if (const auto found = std::ranges::find(names, text); found != names.end()) return found - names.begin();
-  int64_t number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_number = error == std::errc() && end == text.data() + text.size();
-  if (is_number && number >= 0 && (names.empty() || number < static_cast<int64_t>(names.size()))) return number;
-  if (is_number && !names.empty()) {
+  const std::optional<int64_t> number = parse_number<int64_t>(text);
+  if (number && *number >= 0 && (names.empty() || *number < static_cast<int64_t>(names.size()))) return *number;
+  if (number && !names.empty()) {
     throw Error("the model has no class " + std::string(text) + "; classes count from 0 to " +
                     std::to_string(names.size() - 1) + ": " + names_of(names),
                 ExitCode::usage);

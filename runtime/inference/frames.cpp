@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <sstream>
 #include <string_view>
-#include <system_error>
 
+#include "common/parse_number.hpp"
 #include "common/text.hpp"
 #include "data/images/image.hpp"
 
@@ -23,12 +22,9 @@ constexpr const char* kConvert = "; as with ffmpeg -i FILE -pix_fmt yuv420p -f y
 [[noreturn]] void refuse(const std::string& text) { throw Error("the stream of frames: " + text, ExitCode::usage); }
 
 int64_t side_of(std::string_view tag) {
-  int64_t side = 0;
-  const auto [end, error] = std::from_chars(tag.data() + 1, tag.data() + tag.size(), side);
-  if (error != std::errc() || end != tag.data() + tag.size()) {
-    refuse("expected a number of pixels in the header, found " + in_quotes(tag));
-  }
-  return side;
+  const std::optional<int64_t> side = parse_number<int64_t>(tag.substr(1));
+  if (!side) refuse("expected a number of pixels in the header, found " + in_quotes(tag));
+  return *side;
 }
 
 void require_size(const FrameFormat& format) {

@@ -3,7 +3,6 @@
 #include <gpunn/error.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <span>
 #include <utility>
 #include <variant>
@@ -11,6 +10,7 @@
 #include <glob.h>
 
 #include "common/input_file.hpp"
+#include "common/parse_number.hpp"
 #include "common/text.hpp"
 #include "data/csv.hpp"
 #include "data/folder_scan.hpp"
@@ -102,10 +102,8 @@ class FeatureTable {
     }
     if (width_ == features() + 1) {
       label_ = width_ - 1;
-      std::size_t number = 0;
-      const std::string& text = table_.label_column;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-      if (error == std::errc() && end == text.data() + text.size() && number < width_) label_ = number;
+      const std::optional<std::size_t> number = parse_number<std::size_t>(table_.label_column);
+      if (number && *number < width_) label_ = *number;
     }
     for (std::size_t i = 0; i < width_; ++i) {
       if (label_ != i) places_.push_back(i);

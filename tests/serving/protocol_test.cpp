@@ -177,7 +177,4 @@ TEST_CASE("an address is parts and parameters") {
   for (const char* wrong : {"/%", "/%1", "/%zz", "/a?b=%", "/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17"}) {
     CHECK_THROWS_AS(parse_target(wrong), ServiceError);
   }
-  CHECK(whole_number("12") == 12);
-  CHECK_FALSE(whole_number("12x").has_value());
-  CHECK_FALSE(whole_number("").has_value());
 }

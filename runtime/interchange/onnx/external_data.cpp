@@ -3,10 +3,10 @@
 #include <gpunn/error.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 
+#include "common/parse_number.hpp"
 #include "common/text.hpp"
 
 namespace gpunn::interchange {
@@ -24,11 +24,7 @@ constexpr std::size_t kMostDataFiles = 64;  // that are open at the same time
 std::optional<uint64_t> number_in(const std::map<std::string, std::string>& keys, const std::string& key) {
   const auto found = keys.find(key);
   if (found == keys.end()) return 0;
-  uint64_t value = 0;
-  const std::string& text = found->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return parse_number<uint64_t>(found->second);
 }
 
 // Whether `path` is `folder` or in it; both as the file system has them.

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/parse_number.hpp"
 #include "serving/http/server.hpp"
 #include "serving/protocol/header_text.hpp"
 #include "serving/protocol/service_error.hpp"
@@ -140,7 +141,7 @@ void Api::route(const ExchangePtr& exchange, const Target& target) {
   if (is({"v1", "classify"})) {
     require_method(*exchange, "POST");
     const std::string top = target.value("top");
-    const std::optional<int64_t> count = top.empty() ? 5 : whole_number(top);
+    const std::optional<int64_t> count = top.empty() ? 5 : parse_number<int64_t>(top);
     if (!count || *count < 1) throw ServiceError(400, "top is '" + top + "'; expected a whole number from 1");
     return classify(exchange, model_of(target), *count, options_, pool_);
   }
@@ -148,7 +149,7 @@ void Api::route(const ExchangePtr& exchange, const Target& target) {
     require_method(*exchange, "POST");
     constexpr int64_t kAll = 100;
     const std::string least = target.value("least_score");
-    const std::optional<int64_t> percent = least.empty() ? 0 : whole_number(least);
+    const std::optional<int64_t> percent = least.empty() ? 0 : parse_number<int64_t>(least);
     if (!percent || *percent < 0 || *percent > kAll) {
       throw ServiceError(400, "least_score is '" + least + "'; expected a whole number of percent from 0 to 100");
     }

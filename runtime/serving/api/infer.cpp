@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "common/parse_number.hpp"
 #include "serving/api/pending.hpp"
 #include "serving/protocol/compression.hpp"
 #include "serving/protocol/datatype.hpp"
@@ -128,7 +129,7 @@ Response answer_of(const Inference& inference) {
 std::optional<std::size_t> json_bytes_of(const Exchange& exchange) {
   const std::string_view text = exchange.header("Inference-Header-Content-Length");
   if (text.empty()) return std::nullopt;
-  const std::optional<int64_t> number = whole_number(text);
+  const std::optional<int64_t> number = parse_number<int64_t>(text);
   if (!number || *number < 0) {
     throw ServiceError(400,
                        "Inference-Header-Content-Length is '" + std::string(text) + "'; expected a number of bytes");

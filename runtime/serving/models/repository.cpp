@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <exception>
-#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "common/parse_number.hpp"
 #include "common/text.hpp"
 #include "serving/models/warm_up.hpp"
 #include "serving/protocol/service_error.hpp"
@@ -40,7 +40,7 @@ std::map<int64_t, fs::path> versions_in(const fs::path& folder) {
   std::error_code failure;
   for (auto it = fs::directory_iterator(folder, failure); !failure && it != fs::directory_iterator();
        it.increment(failure)) {
-    const auto number = whole_number(it->path().filename().string());
+    const auto number = parse_number<int64_t>(it->path().filename().string());
     if (number && *number > 0 && it->is_directory(failure)) versions.emplace(*number, it->path());
   }
   return versions;
@@ -93,7 +93,7 @@ std::vector<ModelSource> model_sources(const std::string& text) {
     name = text.substr(0, equals);
     const std::size_t colon = name.rfind(':');
     if (colon != std::string::npos) {
-      version = whole_number(name.substr(colon + 1)).value_or(0);
+      version = parse_number<int64_t>(name.substr(colon + 1)).value_or(0);
       if (version < 1) {
         throw Error("a version is a whole number from 1, as in lenet:2=PATH; found " + in_quotes(name),
                     ExitCode::usage);
@@ -205,7 +205,7 @@ ServedModelPtr ModelRepository::find(std::string_view name, std::string_view ver
   const Versions& versions = found->second.versions;
   if (versions.empty()) throw unknown("has no available versions");
   if (version.empty()) return versions.rbegin()->second;
-  const std::optional<int64_t> number = whole_number(version);
+  const std::optional<int64_t> number = parse_number<int64_t>(version);
   if (!number) {
     throw ServiceError(400, "failed to get model version from specified version string '" + std::string(version) + "'");
   }

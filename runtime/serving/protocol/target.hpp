@@ -1,7 +1,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +21,5 @@ struct Target {
 // Throws ServiceError(400) if two hexadecimal digits do not follow a percent sign, or if the target has more than 16
 // parts or parameters.
 Target parse_target(std::string_view target);
-
-// A whole number; none if the text is not one.
-std::optional<int64_t> whole_number(std::string_view text);
 
 }  // namespace gpunn::serving
