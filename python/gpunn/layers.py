@@ -804,6 +804,17 @@ class FCOSHead(Layer):
         )
 
 
+class NonMaximumSuppression(Layer):
+    """Of boxes [P, 4] and scores [P, C] those that no better one of their class overlaps: [most, 6]."""
+
+    type = "non_maximum_suppression"
+
+    def __init__(
+        self, overlap: float = 0.5, least_score: float = 0.05, most: int = 100, *, name: str | None = None
+    ) -> None:
+        super().__init__(name, overlap=overlap, least_score=least_score, most=most)
+
+
 class SSDHead(Layer):
     """How boxes depart from anchors, and their classes, at each pixel of maps."""
 

@@ -28,6 +28,19 @@ std::string shape_error(const std::string& layers, const Shape& sample) {
 
 }  // namespace
 
+TEST_CASE("boxes have four numbers, and each has scores") {
+  const auto error = [](const std::string& boxes) {
+    return shape_error("reshape: {name: boxes, shape: " + boxes +
+                           "},\nreshape: {name: scores, from: input, shape: [6, 4]},\n"
+                           "non_maximum_suppression: {name: found, from: [boxes, scores]}",
+                       {24});
+  };
+  CHECK(error("[6, 4]").empty());
+  CHECK(error("[4, 6]") ==
+        "m:5:1: non_maximum_suppression 'found': expected boxes [N, P, 4] and scores [N, P, classes], "
+        "found [1, 4, 6] of 'boxes' in line 3 and [1, 6, 4] of 'scores' in line 4");
+}
+
 TEST_CASE("a layer on the wrong number of dimensions") {
   CHECK(shape_error("relu,\nlinear: {name: fc, units: 3}", {16, 5, 5}) ==
         "m:4:1: linear 'fc': expected an input of [N, features] or [N, tokens, features], found [1, 16, 5, 5]; put a "

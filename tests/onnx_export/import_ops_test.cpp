@@ -30,6 +30,42 @@ TEST_CASE("values are sliced, split, gathered and joined along any dimension of 
   check_close(outputs_of(file, {1, 2, 3, 4, 5, 6}), {1, 2, 3, 4, 5, 6, 2, 3, 5, 6, 3, 1, 6, 4});
 }
 
+TEST_CASE("rows of all samples go together through what treats each alike, and apart again") {
+  FileBuilder file({2, 3});
+  file.integers("rows", {-1, 3});
+  file.integers("back", {-1, 2, 2});
+  file.node("Reshape", {"x", "rows"}, "r");  // [2*N, 3]
+  file.tensor("w", {3, 2}, {1, 0, 0, 1, 1, 1});
+  file.node("MatMul", {"r", "w"}, "m");
+  file.tensor("b", {2}, {1, -1});
+  file.node("Add", {"m", "b"}, "a");
+  set(file.node("Softmax", {"a"}, "s"), "axis", 1);
+  file.tensor("ten", {}, {10});
+  file.node("Mul", {"s", "ten"}, "t");
+  file.node("Reshape", {"t", "back"}, "y");
+  const auto share = [](float a, float b) { return 10 / (1 + std::exp(b - a)); };  // of two
+  const float first = share(5, 4), second = share(3, 1);
+  check_close(outputs_of(file, {1, 2, 3, 2, 2, 0}), {first, 10 - first, second, 10 - second});
+  // Not where it does not: across the rows of a sample.
+  FileBuilder across({2, 3});
+  across.integers("rows", {-1, 3});
+  across.node("Reshape", {"x", "rows"}, "r");
+  across.node("Transpose", {"r"}, "y");
+  CHECK_THAT(refusal(across), Contains("[2*N, 3]"));
+}
+
+TEST_CASE("a suppression of boxes that is not gpunn's is named") {
+  FileBuilder file({3, 4});
+  file.node("Identity", {"x"}, "boxes");
+  file.integers("order", {0, 2, 1});
+  file.integers("most", {5});
+  file.tensor("overlap", {1}, {0.5F});
+  file.node("NonMaxSuppression", {"boxes", "boxes", "most", "overlap", "overlap"}, "kept");
+  set(file.node("Cast", {"kept"}, "y"), "to", 1);
+  CHECK_THAT(refusal(file), Contains("1 node can't be imported") && Contains("NonMaxSuppression 'kept_node'") &&
+                                Contains("as `gpunn export` writes them"));
+}
+
 TEST_CASE("a batch is not sliced, split or joined") {
   for (const auto& [op, axis] : {std::pair{"Split", 0}, std::pair{"Concat", 0}, std::pair{"Gather", 0}}) {
     CAPTURE(op);

@@ -68,6 +68,10 @@ EXAMPLES: list[tuple[gnn.Layer, dict[str, object]]] = [
     (gnn.Dropout(0.1), {"p": 0.1}),
     (gnn.MultiheadAttention(64, 8), {"heads": 8}),
     (
+        gnn.NonMaximumSuppression(0.4, 0.1, 50),
+        {"overlap": 0.4, "least_score": 0.1, "most": 50},
+    ),
+    (
         gnn.SSDHead(20, [8, 16], [10, 20, 40], [2, 3]),
         {"classes": 20, "strides": [8, 16], "sizes": [10, 20, 40], "ratios": [2, 3]},
     ),

@@ -283,6 +283,18 @@ def test_a_detector_has_suppression_inside(head: str, tmp_path: Path) -> None:
         np.testing.assert_array_equal(labels, rows[:, :, 5].astype(np.int64))
         np.testing.assert_allclose(boxes, rows[:, :, :4], rtol=1e-5, atol=1e-4)
         np.testing.assert_allclose(scores, rows[:, :, 4], rtol=1e-5, atol=1e-6)
+        # It is read again, with its suppression as a layer, and is written again.
+        gpunn.export(run.path, tmp_path / "read.onnx", opset=opset)
+        again = gpunn.load(tmp_path / "read.onnx", backend="cpu")
+        np.testing.assert_allclose(again.run(x, "boxes").reshape(rows.shape), rows, rtol=1e-5, atol=1e-5)
+    found, expected = (one.predict(x[0])[0].boxes for one in (again, model))
+    assert [(box.name, box.left) for box in found] == [(box.name, box.left) for box in expected]
+    gpunn.export(tmp_path / "read.onnx", tmp_path / "again.onnx")
+    session = ort.InferenceSession(str(tmp_path / "again.onnx"), providers=["CPUExecutionProvider"])
+    assert [one.name for one in session.get_outputs()] == ["boxes", "scores", "labels"]
+    with pytest.raises(gpunn.errors.Error, match="has no loss"):
+        data = {f"data.{key}": value for key, value in experiment["data"].items() if key != "dataset"}
+        gpunn.evaluate(tmp_path / "read.onnx", data="drawn_digits", set=data, backend="cpu")
 
 
 def test_an_exported_file_is_a_network_that_is_trained_further(tmp_path: Path) -> None:

@@ -122,4 +122,13 @@ TEST_CASE("models that do not fit boxes are refused with what to do") {
           folder.path().string() + "\n",
       "linear.yaml");
   CHECK_THROWS_WITH(train(linear), Contains("ends in fcos_head or ssd_head") && Contains("is linear"));
+  const Experiment found = parse_experiment(
+      "task: detection\nloss: focal\nmodel:\n  layers:\n    - flatten: {name: x}\n    - linear: {units: 12}\n"
+      "    - reshape: {name: boxes, shape: [3, 4]}\n    - linear: {from: x, units: 30}\n"
+      "    - reshape: {name: scores, shape: [3, 10]}\n    - non_maximum_suppression: {from: [boxes, scores]}\n"
+      "data: {dataset: drawn_digits, synthetic_train: 64, synthetic_test: 8, batch_size: 16}\n"
+      "optimizer: {type: sgd}\nbackend: cpu\nruns: " +
+          folder.path().string() + "\n",
+      "found.yaml");
+  CHECK_THROWS_WITH(train(found), Contains("it has no loss"));
 }

@@ -119,6 +119,13 @@ std::vector<LayerType> detection_layers() {
         init_key()},
        check_ssd_head,
        kMostLevels},
+      {"non_maximum_suppression",
+       "Of boxes [P, 4] (left, top, right, bottom) and their scores [P, C], `from: [boxes, scores]`, those that no "
+       "better "
+       "one of their class overlaps: [most, 6], a box, its score and class, from the best on. Rows behind the last box "
+       "are 0 with the class -1. Detectors from ONNX end in it; it is not trained.",
+       2,
+       {overlap_key("0.5"), least_score_key("0.05"), most_key("100")}},
   };
 }
 

@@ -166,11 +166,13 @@ const Constant* Call::tensor(const char* name) const {
 }
 
 std::size_t Call::axis(const char* name, int64_t fallback, std::size_t rank) const {
-  const int64_t given = integer(name, fallback), size = static_cast<int64_t>(rank);
+  const int64_t given = integer(name, fallback), shift = rows_apart_ ? 1 : 0;
+  const int64_t size = static_cast<int64_t>(rank) - shift;
   if (given < -size || given >= size) {
-    throw Unsupported("axis " + std::to_string(given) + " is not one of " + std::to_string(rank) + " dimensions");
+    throw Unsupported("axis " + std::to_string(given) + " is not one of " + std::to_string(size) + " dimensions");
   }
-  return static_cast<std::size_t>(given < 0 ? given + size : given);
+  const int64_t axis = given < 0 ? given + size : given;
+  return static_cast<std::size_t>(axis == 0 ? 0 : axis + shift);
 }
 
 void Call::require_first_output_alone(const char* reason) const {

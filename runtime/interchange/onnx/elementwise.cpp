@@ -131,7 +131,9 @@ void divide(Call& call) {
 
 // The larger or smaller of a value and a constant of one number, which is a bound.
 Value bounded(Call& call, const Value& x, const Constant& bound, bool upper) {
-  if (!is_floating(bound.element) || bound.floats->size() != 1) throw Unsupported("its bound is not one number");
+  const bool is_one = is_floating(bound.element) && !bound.floats->empty() &&
+                      std::ranges::all_of(*bound.floats, [&](float one) { return one == bound.floats->front(); });
+  if (!is_one) throw Unsupported("its bounds are not one number");
   constexpr double kLargest = 3.4e38;
   const double at = std::clamp<double>(bound.floats->front(), -kLargest, kLargest);
   const Keys keys = {{"low", {text(upper ? -kLargest : at)}}, {"high", {text(upper ? at : kLargest)}}};

@@ -3,11 +3,13 @@
 #include <gpunn/error.hpp>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 
 #include "common/text.hpp"
 #include "common/topological_order.hpp"
 #include "interchange/onnx/elements.hpp"
+#include "interchange/onnx/fuse_suppression.hpp"
 #include "interchange/onnx/inline_functions.hpp"
 
 namespace gpunn::interchange {
@@ -39,11 +41,43 @@ std::string title(const FileNode& node) {
   return (node.domain.empty() ? "" : node.domain + ".") + node.op + " " + in_quotes(name);
 }
 
+// Whether each row of what it gives is made of one row of what it takes, of whatever dimensions these are rows.
+bool treats_rows_alike(std::string_view op) {
+  constexpr std::array<std::string_view, 27> kOps = {"Abs",
+                                                     "Add",
+                                                     "Clip",
+                                                     "Div",
+                                                     "Elu",
+                                                     "Erf",
+                                                     "Exp",
+                                                     "Gelu",
+                                                     "HardSigmoid",
+                                                     "HardSwish",
+                                                     "LayerNormalization",
+                                                     "LeakyRelu",
+                                                     "Log",
+                                                     "LogSoftmax",
+                                                     "MatMul",
+                                                     "Mul",
+                                                     "Neg",
+                                                     "Pow",
+                                                     "Relu",
+                                                     "Reciprocal",
+                                                     "Sigmoid",
+                                                     "Softmax",
+                                                     "Softplus",
+                                                     "Sqrt",
+                                                     "Sub",
+                                                     "Tanh",
+                                                     "Identity"};
+  return std::ranges::find(kOps, op) != kOps.end();
+}
+
 std::map<std::string, std::vector<OpRow>> all_rows() {
   std::map<std::string, std::vector<OpRow>> table;
   for (const auto& rows :
        {activation_rows(), convolution_rows(), elementwise_rows(), linear_rows(), normalization_rows(), piece_rows(),
-        quantization_rows(), pooling_rows(), reduction_rows(), resizing_rows(), shape_rows()}) {
+        quantization_rows(), pooling_rows(), reduction_rows(), resizing_rows(), shape_rows(), suppression_rows()}) {
     for (const OpRow& row : rows) table[std::string(row.op)].push_back(row);
   }
   return table;
@@ -88,6 +122,7 @@ ImportedModel Importer::run() {
       refuse("the file has an operator " + in_quotes(function.name) + " of its own in ONNX's domain");
   }
   if (const std::string failure = inline_functions(file_model_); !failure.empty()) refuse(failure);
+  fuse_suppression(file_model_);
   for (auto& [name, constant] : file_model_.initializers) values_[name] = constant_value(std::move(constant));
   for (const FileNode& node : file_model_.nodes) {
     for (const std::string& input : node.inputs) {
@@ -224,6 +259,8 @@ void Importer::import_node(const FileNode& node) {
   bool known = false;
   const int64_t opset = node.opset == 0 ? opset_ : node.opset;
   const OpRow* row = node.domain.empty() ? find_row(node.op, opset, known) : nullptr;
+  const bool is_fused = node.domain == kFusedDomain && node.op == fused_suppression().op;
+  if (is_fused) row = &fused_suppression();
   std::vector<const Value*> inputs;
   bool complete = true;
   for (const std::string& input : node.inputs) {
@@ -231,7 +268,7 @@ void Importer::import_node(const FileNode& node) {
     if (!input.empty() && value == nullptr) complete = false;  // of a node that was reported
     inputs.push_back(value);
   }
-  if (!node.domain.empty()) {
+  if (!node.domain.empty() && !is_fused) {
     report(node, opset,
            "operators of the domain " + in_quotes(node.domain) + " are not known; export with ONNX's own operators");
     return give_up();
@@ -243,7 +280,7 @@ void Importer::import_node(const FileNode& node) {
            "loops that depend on data");
     return give_up();
   }
-  Call call(*this, node, opset, std::move(inputs));
+  Call call(*this, node, opset, inputs);
   try {
     if (complete && fold(call)) return;
     if (!complete && is_folded(node.op)) return give_up();
@@ -252,11 +289,38 @@ void Importer::import_node(const FileNode& node) {
                               : "no layer computes this operator of data; export the network without it");
     }
     if (!complete) return give_up();
-    row->import(call);
+    import_rows(*row, std::move(call), std::move(inputs));
   } catch (const Unsupported& problem) {
+    joined_rows_.reset();
     report(node, opset, problem.what());
     give_up();
   }
+}
+
+// Values [k*N, ...], as of tokens or boxes of all samples, are those of layers that give [N, k, ...]. Operators that
+// treat each row alike take them so.
+void Importer::import_rows(const OpRow& row, Call call, std::vector<const Value*> inputs) {
+  const auto is_joined = [](const Value* value) {
+    return value != nullptr && !value->constant && !value->shape.empty() && value->shape.front().of_batch &&
+           value->shape.front().factor > 1;
+  };
+  const bool keeps_rows = treats_rows_alike(row.op);
+  if ((!keeps_rows && row.op != "Reshape") || std::ranges::none_of(inputs, is_joined)) return row.import(call);
+  std::vector<Value> apart(inputs.size());
+  Size rows;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!is_joined(inputs[i])) continue;
+    apart[i] = *inputs[i];
+    rows = apart[i].shape.front();
+    apart[i].shape.front().factor = 1;
+    apart[i].shape.insert(apart[i].shape.begin() + 1, Size{rows.factor, false});
+    inputs[i] = &apart[i];
+  }
+  Call by_row(*this, call.node(), call.opset(), inputs);
+  by_row.set_rows_apart();
+  if (keeps_rows) joined_rows_ = rows;
+  row.import(by_row);
+  joined_rows_.reset();
 }
 
 const FileNode* Importer::only_reader(const std::string& value) const {
@@ -274,7 +338,16 @@ const Value* Importer::find_value(const std::string& name) const {
   return found == values_.end() ? nullptr : &found->second;
 }
 
-void Importer::set_value(const std::string& name, Value value) { values_[name] = std::move(value); }
+void Importer::set_value(const std::string& name, Value value) {
+  if (joined_rows_ && !value.constant) {
+    if (value.shape.size() < 2 || value.shape[1] != Size{joined_rows_->factor, false}) {
+      throw Unsupported("does not give " + to_string({*joined_rows_}) + " rows, as it takes");
+    }
+    value.shape.erase(value.shape.begin());
+    value.shape.front() = *joined_rows_;
+  }
+  values_[name] = std::move(value);
+}
 
 int64_t Importer::take_room(const Shape& shape) {
   const std::optional<int64_t> count = checked_count(shape);

@@ -61,6 +61,10 @@ class Call {
   // A value of a layer, whose first dimension is the batch. `data` throws Unsupported for others, and for constants.
   const Value& data(std::size_t i) const;
   Shape sample(std::size_t i) const;  // the shape of a row of it
+  // Says that inputs [k*N, ...] of the node are given as [N, k, ...], so that axis() is one further.
+  void set_rows_apart() { rows_apart_ = true; }
+  bool has_rows_apart() const { return rows_apart_; }
+
   // The known value; `what` describes it in an error.
   const Constant& constant(std::size_t i, const char* what) const;
   const Constant& floats(std::size_t i, const char* what) const;
@@ -105,6 +109,7 @@ class Call {
   const FileNode& node_;
   int64_t opset_;
   std::vector<const Value*> inputs_;
+  bool rows_apart_ = false;
 };
 
 // How a node of one op type is imported, from one opset on up to the next row of that type.
@@ -126,6 +131,8 @@ std::vector<OpRow> quantization_rows();
 std::vector<OpRow> reduction_rows();
 std::vector<OpRow> resizing_rows();
 std::vector<OpRow> shape_rows();
+std::vector<OpRow> suppression_rows();
+const OpRow& fused_suppression();  // of the nodes of fuse_suppression()
 
 // Computes what is known before anything runs: arithmetic on shapes, chiefly. False where the op is none that it knows
 // or an input is not known yet. Throws Unsupported where it can't be computed.
@@ -167,6 +174,7 @@ class Importer {
   void read_input();
   void order();
   void import_node(const FileNode& node);
+  void import_rows(const OpRow& row, Call call, std::vector<const Value*> inputs);
   void report(const FileNode& node, int64_t opset, const std::string& why);
   void remove_unused(const std::string& output);
   [[noreturn]] void refuse(const std::string& why) const;
@@ -181,6 +189,7 @@ class Importer {
   std::map<std::string, std::vector<const FileNode*>> readers_;
   std::set<std::string> broken_;  // outputs of nodes that can't be imported
   std::set<const FileNode*> taken_;
+  std::optional<Size> joined_rows_;  // of what the node gives that is being imported; see import_rows()
   std::vector<LayerSpec> layers_;
   std::map<std::string, std::size_t> layer_index_;
   std::set<std::string> names_;

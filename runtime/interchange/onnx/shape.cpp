@@ -43,6 +43,25 @@ void flatten(Call& call) {
   call.give(call.reshaped(call.data(0), merged(row)));
 }
 
+// The rows of all samples together, [k*N, ...], of which an importer knows layers that give [N, k, ...].
+bool joins_rows(Call& call, const Size& first, Shape shape, bool is_open) {
+  const int64_t count = merged(call.sample(0)).front(), baked = call.importer().baked_batch();
+  int64_t rows = 0, known = 1;
+  for (const int64_t size : shape) {
+    if (size < 1 || __builtin_mul_overflow(known, size, &known)) return false;
+  }
+  if (is_open && count % known == 0) rows = count / known;
+  if (!is_open && first.of_batch) rows = first.factor;
+  if (!is_open && !first.of_batch && baked > 0 && first.factor % baked == 0) rows = first.factor / baked;
+  if (rows < 2 || count % known != 0 || count / known != rows) return false;
+  shape.insert(shape.begin(), rows);
+  Value y = call.reshaped(call.data(0), shape);
+  y.shape.erase(y.shape.begin());
+  y.shape.front() = {rows, true};
+  call.give(std::move(y));
+  return true;
+}
+
 void reshape(Call& call) {
   const Constant& wanted = call.constant(1, "the shape");
   const Shape row = call.sample(0);
@@ -52,9 +71,16 @@ void reshape(Call& call) {
   const bool zeros_copy = call.integer("allowzero", 0) == 0;
   const Size first = wanted.integers.front();
   const int64_t baked = call.importer().baked_batch();
-  const bool keeps = first == Size{1, true} || (first.factor == 0 && zeros_copy) ||
+  const bool keeps = first == Size{1, true} || (first.factor == 0 && zeros_copy && !call.has_rows_apart()) ||
                      (!first.of_batch && first.factor > 0 && first.factor == baked);
   const bool rest = !first.of_batch && first.factor == -1;  // the batch, if the others make up a row
+  if (first != Size{1, true}) {
+    Shape others;
+    for (std::size_t i = 1; i < wanted.integers.size(); ++i) {
+      others.push_back(wanted.integers[i].of_batch ? 0 : wanted.integers[i].factor);
+    }
+    if (joins_rows(call, first, others, rest)) return;
+  }
   if (!keeps && !rest) throw Unsupported("takes the batch apart, or rows of it together");
   Shape result;
   int64_t known = 1;
@@ -62,6 +88,7 @@ void reshape(Call& call) {
   for (std::size_t i = 1; i < wanted.integers.size(); ++i) {
     Size size = wanted.integers[i];
     if (size.of_batch) throw Unsupported("takes the batch apart");
+    if (size.factor == 0 && zeros_copy && call.has_rows_apart()) throw Unsupported("copies sizes of joined rows");
     if (size.factor == 0 && zeros_copy && i <= row.size()) size.factor = row[i - 1];
     if (size.factor == -1) {
       ++open;

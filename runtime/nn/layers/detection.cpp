@@ -181,12 +181,29 @@ ValueId ssd_head(const LayerContext& c) {
   return concat(c, levels, 1);
 }
 
+ValueId non_maximum_suppression(const LayerContext& c) {
+  constexpr std::size_t kRank = 3;
+  constexpr int64_t kSides = 4;
+  for (std::size_t i = 0; i < 2; ++i) require_rank(c.input_shape(i), kRank, "[N, boxes, numbers]", "");
+  const Shape boxes = c.input_shape(0), scores = c.input_shape(1);
+  if (boxes[1] != scores[1] || boxes[2] != kSides) {
+    fail("expected boxes [N, P, 4] and scores [N, P, classes], found " + c.input_text(0) + " and " + c.input_text(1));
+  }
+  const gpunn_suppression_attrs attrs{.struct_size = 0,
+                                      .overlap = static_cast<float>(c.arguments.number("overlap")),
+                                      .least_score = static_cast<float>(c.arguments.number("least_score")),
+                                      .most = static_cast<int32_t>(c.arguments.integer("most")),
+                                      .by_class = 1};
+  return c.graph.add1(GPUNN_OP_NON_MAXIMUM_SUPPRESSION, c.layer.name, Attributes::of(attrs), c.inputs);
+}
+
 }  // namespace
 
 LayerFunctions detection_layers() {
   return {
       {"fcos_head", fcos_head},
       {"ssd_head", ssd_head},
+      {"non_maximum_suppression", non_maximum_suppression},
   };
 }
 

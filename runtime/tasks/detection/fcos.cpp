@@ -28,7 +28,7 @@ class FcosHead : public DetectionHead {
  public:
   explicit FcosHead(const HeadInputs& inputs)
       : DetectionHead(inputs.rule, inputs.arguments.integer("classes")),
-        levels_(inputs.levels),
+        levels_(inputs.levels()),
         radius_(inputs.arguments.number("radius")) {}
 
   ValueId add_boxes(Graph& g, ValueId output) const override {

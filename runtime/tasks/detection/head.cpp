@@ -18,14 +18,15 @@ using graph::ValueId;
 
 namespace {
 
-const std::array<HeadKind, 2>& head_kinds() {
-  static const std::array<HeadKind, 2> kinds = {fcos_kind(), ssd_kind()};
+const std::array<HeadKind, 3>& head_kinds() {
+  static const std::array<HeadKind, 3> kinds = {fcos_kind(), ssd_kind(), found_kind()};
   return kinds;
 }
 
 std::string kinds_text() {
   std::string layers, models;
   for (const HeadKind& kind : head_kinds()) {
+    if (kind.example.empty()) continue;
     layers += (layers.empty() ? "" : " or ") + std::string(kind.layer);
     models += (models.empty() ? "models/" : " or models/") + std::string(kind.example) + ".yaml";
   }
@@ -49,28 +50,35 @@ std::unique_ptr<DetectionHead> detection_head(const Graph& g, const TaskContext&
                                         "; the last layer '" + last.name + "' is " + last.type}});
   }
   const config::LayerArguments arguments(*config::find_layer_type(last.type), last);
-  if (const int64_t classes = arguments.integer("classes"); classes < c.outputs) {
+  std::vector<Shape> maps;
+  for (const std::string& input : inputs_of(c.experiment.model)) {
+    maps.push_back(g.value(outputs.layers.at(input)).type.shape);
+  }
+  if (const std::string wrong = kind->refuse(c.experiment.loss, arguments); !wrong.empty()) {
+    throw ConfigError({{last.where, last.type + " '" + last.name + "': " + wrong}});
+  }
+  std::unique_ptr<DetectionHead> head = kind->make({.loss = c.experiment.loss,
+                                                    .arguments = arguments,
+                                                    .maps = std::move(maps),
+                                                    .rule = {.overlap = arguments.number("overlap"),
+                                                             .least_score = arguments.number("least_score"),
+                                                             .most = arguments.integer("most")}});
+  if (const int64_t classes = head->classes(); classes < c.outputs) {
     throw ConfigError(
         {{last.where, "the data set '" + c.experiment.data.dataset + "' has " + std::to_string(c.outputs) +
                           " classes, the model's last layer '" + last.name + "' tells " + std::to_string(classes) +
                           ": set model.parameters.classes to at least " + std::to_string(c.outputs)}});
   }
-  if (const std::string wrong = kind->refuse(c.experiment.loss, arguments); !wrong.empty()) {
-    throw ConfigError({{last.where, last.type + " '" + last.name + "': " + wrong}});
-  }
-  std::vector<DetectionLevel> levels;
+  return head;
+}
+
+std::vector<DetectionLevel> HeadInputs::levels() const {
   const std::vector<int64_t> strides = arguments.list("strides");
-  const std::vector<std::string> inputs = inputs_of(c.experiment.model);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Shape& map = g.value(outputs.layers.at(inputs[i])).type.shape;
-    levels.push_back({map[2], map[3], static_cast<double>(strides.at(i))});
+  std::vector<DetectionLevel> levels;
+  for (std::size_t i = 0; i < maps.size(); ++i) {
+    levels.push_back({maps[i].at(2), maps[i].at(3), static_cast<double>(strides.at(i))});
   }
-  return kind->make({.loss = c.experiment.loss,
-                     .arguments = arguments,
-                     .levels = std::move(levels),
-                     .rule = {.overlap = arguments.number("overlap"),
-                              .least_score = arguments.number("least_score"),
-                              .most = arguments.integer("most")}});
+  return levels;
 }
 
 ValueId DetectionHead::add_detections(Graph& g, ValueId output) const {

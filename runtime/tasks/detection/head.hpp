@@ -44,7 +44,7 @@ class DetectionHead {
                                   graph::ValueId targets, bool by_row) const = 0;
 
   // The boxes that are found, f32 [N, most * 6], as NON_MAXIMUM_SUPPRESSION gives them.
-  graph::ValueId add_detections(graph::Graph& g, graph::ValueId output) const;
+  virtual graph::ValueId add_detections(graph::Graph& g, graph::ValueId output) const;
 
  private:
   SuppressionRule rule_;
@@ -60,19 +60,23 @@ std::unique_ptr<DetectionHead> detection_head(const graph::Graph& g, const TaskC
 struct HeadInputs {
   const LossConfig& loss;
   const config::LayerArguments& arguments;
-  std::vector<DetectionLevel> levels;
+  std::vector<Shape> maps;  // what the layer takes, with the batch
   SuppressionRule rule;
+
+  // The maps and the layer's `strides`.
+  std::vector<DetectionLevel> levels() const;
 };
 
 // A kind of detector, by the layer that it ends in.
 struct HeadKind {
-  std::string_view layer, example;  // example: a model
+  std::string_view layer, example;  // example: a model; empty: there is none to begin with
   std::unique_ptr<DetectionHead> (*make)(const HeadInputs& inputs);
   // What is wrong with the loss for this layer, and what to do; empty: nothing.
   std::string (*refuse)(const LossConfig& loss, const config::LayerArguments& arguments);
 };
 HeadKind fcos_kind();
 HeadKind ssd_kind();
+HeadKind found_kind();  // of a layer that has sorted out the boxes itself, as in a detector from ONNX
 
 // --- What kinds share ---
 

@@ -45,7 +45,7 @@ class SsdHead : public DetectionHead {
  public:
   explicit SsdHead(const HeadInputs& inputs)
       : DetectionHead(inputs.rule, inputs.arguments.integer("classes")),
-        levels_(inputs.levels),
+        levels_(inputs.levels()),
         sizes_(inputs.arguments.list("sizes")),
         ratios_(inputs.arguments.list("ratios")),
         positive_(inputs.arguments.number("positive")),
