@@ -54,6 +54,46 @@ TEST_CASE("rows of all samples go together through what treats each alike, and a
   CHECK_THAT(refusal(across), Contains("[2*N, 3]"));
 }
 
+TEST_CASE("a value of one column becomes as many as a constant has, or as are wanted") {
+  FileBuilder file({1, 2});
+  file.tensor("weights", {1, 3, 1}, {1, 10, 100});
+  file.node("Mul", {"x", "weights"}, "wide");  // [3, 2]
+  file.integers("shape", {1, 20, 2});
+  file.node("Expand", {"x", "shape"}, "tall");
+  set(file.node("Concat", {"wide", "tall"}, "y"), "axis", 1);
+  Floats expected = {1, 2, 10, 20, 100, 200};
+  for (int i = 0; i < 20; ++i) expected.insert(expected.end(), {1, 2});
+  check_close(outputs_of(file, {1, 2}), expected);
+  FileBuilder batches({1, 2});
+  batches.integers("shape", {4, 1, 1, 2});
+  batches.node("Expand", {"x", "shape"}, "y");
+  CHECK_THAT(refusal(batches), Contains("in front of the batch"));
+}
+
+TEST_CASE("any dimension of a sample is padded by a constant") {
+  FileBuilder file({2, 1, 2});
+  file.integers("pads", {0, 1, 0, 0, 0, 0, 1, 1});
+  file.node("Pad", {"x", "pads"}, "y");  // [3, 2, 3]
+  check_close(outputs_of(file, {1, 2, 3, 4}), {0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 3, 4, 0, 0, 0, 0});
+}
+
+TEST_CASE("Erfc, which tf2onnx writes for GELU, is 1 - erf") {
+  FileBuilder file({3});
+  file.node("Erfc", {"x"}, "y");
+  check_close(outputs_of(file, {-1, 0, 0.5F}), {1.8427008F, 1, 0.4795001F});
+}
+
+TEST_CASE("an input that is normalised before it is turned to channels first is taken so") {
+  FileBuilder file({1, 2, 3});  // rows, columns, channels
+  file.tensor("scale", {}, {2});
+  file.tensor("mean", {1, 1, 1, 3}, {1, 2, 3});
+  file.node("Mul", {"x", "scale"}, "scaled");
+  file.node("Sub", {"scaled", "mean"}, "normal");
+  set(file.node("Transpose", {"normal"}, "image"), "perm", std::vector<int64_t>{0, 3, 1, 2});
+  file.node("Relu", {"image"}, "y");
+  check_close(outputs_of(file, {1, 2, 3, 4, 5, 6}), {1, 3, 4, 6, 7, 9});
+}
+
 TEST_CASE("a suppression of boxes that is not gpunn's is named") {
   FileBuilder file({3, 4});
   file.node("Identity", {"x"}, "boxes");

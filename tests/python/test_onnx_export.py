@@ -292,8 +292,8 @@ def test_a_detector_has_suppression_inside(head: str, tmp_path: Path) -> None:
     gpunn.export(tmp_path / "read.onnx", tmp_path / "again.onnx")
     session = ort.InferenceSession(str(tmp_path / "again.onnx"), providers=["CPUExecutionProvider"])
     assert [one.name for one in session.get_outputs()] == ["boxes", "scores", "labels"]
+    data = {f"data.{key}": value for key, value in experiment["data"].items() if key != "dataset"}
     with pytest.raises(gpunn.errors.Error, match="has no loss"):
-        data = {f"data.{key}": value for key, value in experiment["data"].items() if key != "dataset"}
         gpunn.evaluate(tmp_path / "read.onnx", data="drawn_digits", set=data, backend="cpu")
 
 

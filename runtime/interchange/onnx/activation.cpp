@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "interchange/onnx/elements.hpp"
 #include "interchange/onnx/importer.hpp"
 
 namespace gpunn::interchange {
@@ -49,6 +50,16 @@ void hard_sigmoid(Call& call) {
   call.give_layer("hard_sigmoid",
                   {{"slope", {text(call.number("alpha", 0.2))}}, {"offset", {text(call.number("beta", 0.5))}}},
                   call.sample(0));
+}
+
+// 1 - erf(x). ONNX has no such operator; tf2onnx writes it for the GELU of Keras.
+void erfc(Call& call) {
+  const Shape row = call.sample(0);
+  const Value erf = call.layer("erf", {&call.data(0)}, {}, row);
+  const Value y = call.layer("affine", {&erf}, {{"shape", {"1"}}, {"trained", {"false"}}}, row);
+  call.set_tensor(y, "weight", {1}, floats_constant({1}, {-1}));
+  call.set_tensor(y, "bias", {1}, floats_constant({1}, {1}));
+  call.give(y);
 }
 
 void prelu(Call& call) {
@@ -141,6 +152,7 @@ std::vector<OpRow> activation_rows() {
       {"Exp", 6, plain_layer<kExp>},
       {"Log", 6, plain_layer<kLog>},
       {"Erf", 9, plain_layer<kErf>},
+      {"Erfc", 6, erfc},
       {"Gelu", 20, gelu},
       {"Clip", 6, clip_by_attributes},
       {"Clip", 11, clip_by_inputs},

@@ -17,7 +17,7 @@ Shape within_row(const Constant& constant, const Shape& row) {
   bool fits = is_floating(constant.element) && shape.size() <= row.size();
   for (std::size_t i = 0; fits && i < shape.size(); ++i) {
     const int64_t size = row[row.size() - shape.size() + i];
-    fits = shape[i] == 1 || shape[i] == size;
+    fits = shape[i] == 1 || size == 1 || shape[i] == size;
   }
   if (!fits) {
     throw Unsupported("its constant is " + name_of(constant.element) + gpunn::to_string(constant.shape) +
@@ -26,14 +26,42 @@ Shape within_row(const Constant& constant, const Shape& row) {
   return shape.empty() ? Shape{1} : shape;
 }
 
-// x * weight + bias; a nullptr: without it. A constant that training may change is a parameter, another one a buffer.
-Value affine(Call& call, const Value& x, const Constant* weight, const Constant* bias) {
-  const Constant& first = weight != nullptr ? *weight : *bias;
+// Sizes of 1 become those of the last dimensions, to which they broadcast.
+Value expanded(Call& call, const Value& x, const Shape& last) {
+  Value y = x;
   const Shape row = row_of(x);
-  Shape shape = within_row(first, row);
+  for (std::size_t i = 0; i < last.size(); ++i) {
+    const std::size_t dimension = row.size() - last.size() + i;
+    if (row[dimension] == 1 && last[i] > 1) y = repeated(call, y, dimension, last[i]);
+  }
+  return y;
+}
+
+// Whether a value is the input, or what a few constants that stay as they are make of it.
+bool is_of_input(Call& call, const std::string& name) {
+  constexpr int kMostSteps = 16;
+  std::string source = name;
+  for (int step = 0; step < kMostSteps && source != "input"; ++step) {
+    const LayerSpec* layer = call.importer().find_layer(source);
+    if (layer == nullptr || layer->type != "affine") return false;
+    const bool is_fixed = std::ranges::any_of(layer->parameters, [](const LayerParameter& one) {
+      return one.name == "trained" && one.values == std::vector<std::string>{text(false)};
+    });
+    if (!is_fixed) return false;
+    source = layer->from.front();
+  }
+  return source == "input";
+}
+
+// x * weight + bias; a nullptr: without it. A constant that training may change is a parameter, another one a buffer.
+Value affine(Call& call, const Value& narrow, const Constant* weight, const Constant* bias) {
+  const Constant& first = weight != nullptr ? *weight : *bias;
+  Shape shape = within_row(first, row_of(narrow));
+  const Value x = expanded(call, narrow, shape);
+  const Shape row = row_of(x);
   const bool by_channel = shape.size() == row.size() && shape.front() == row.front() && element_count(shape) == row[0];
   if (by_channel) shape = {row.front()};
-  const bool trained = first.trained && element_count(shape) > 1 && x.layer != "input";
+  const bool trained = first.trained && element_count(shape) > 1 && !is_of_input(call, x.layer);
   Keys keys = {{"weight", {text(weight != nullptr)}}, {"bias", {text(bias != nullptr)}}, {"trained", {text(trained)}}};
   if (!by_channel) keys.push_back({"shape", texts(shape)});
   Value y = call.layer("affine", {&x}, keys, row);

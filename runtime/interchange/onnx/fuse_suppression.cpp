@@ -68,7 +68,8 @@ class Walk {
   }
   Integers integers(const std::string& value) const {
     const Constant& found = constant(value);
-    require(!is_floating(found.element));
+    constexpr std::size_t kMost = 8;
+    require(!is_floating(found.element) && found.integers.size() <= kMost);
     Integers result;
     for (const Size& size : found.integers) result.push_back(size.factor);
     return result;
@@ -159,7 +160,7 @@ void kept_scores(Walk& walk, const std::string& value, Suppression& result) {
 // The best boxes of an image with their scores and classes, which `concat` puts side by side.
 Suppression suppression_of(Walk& walk, const FileNode& concat) {
   const int64_t axis = Walk::attribute(concat, "axis", 0);
-  require(concat.inputs.size() == 3 && (axis == 2 || axis == -1));
+  require(concat.inputs.size() == 3 && concat.outputs.size() == 1 && (axis == 2 || axis == -1));
   Suppression result;
   std::string found;
   const std::string& box = where_found(walk, concat.inputs[0], 0, found);
@@ -256,27 +257,31 @@ void remove_unread(FileModel& model, std::set<const FileNode*> nodes) {
   model.nodes = std::move(kept);
 }
 
+// Makes the rows of boxes that are found the only output where the graph's outputs are parts of them.
+void take_outputs(FileModel& model, const std::string& rows, int64_t most, std::set<const FileNode*>& passed) {
+  if (model.outputs.size() != 3) return;
+  Walk walk(model);
+  try {
+    if (source_of_outputs(walk, model.outputs, most) != rows) return;
+  } catch (const Mismatch&) {
+    return;  // other outputs, which the import refuses
+  }
+  model.outputs = {rows};
+  passed.insert(walk.passed().begin(), walk.passed().end());
+}
+
 bool fuse_one(FileModel& model) {
+  Walk walk(model);
   for (std::size_t i = 0; i < model.nodes.size(); ++i) {
     if (model.nodes[i].op != "Concat" || !model.nodes[i].domain.empty() || model.nodes[i].inputs.size() != 3) continue;
-    Walk walk(model);
-    const std::string rows = model.nodes[i].outputs.empty() ? "" : model.nodes[i].outputs.front();
+    walk.passed().clear();
     try {
       const Suppression found = suppression_of(walk, model.nodes[i]);
-      FileNode fused = node_of(found, rows);
+      const std::string rows = model.nodes[i].outputs.front();
       std::set<const FileNode*> passed = walk.passed();
-      if (model.outputs.size() == 3) {
-        Walk back(model);
-        try {
-          if (source_of_outputs(back, model.outputs, found.most) == rows) {
-            model.outputs = {rows};
-            passed.insert(back.passed().begin(), back.passed().end());
-          }
-        } catch (const Mismatch&) {  // other outputs, which the import refuses
-        }
-      }
+      take_outputs(model, rows, found.most, passed);
       passed.erase(&model.nodes[i]);
-      model.nodes[i] = std::move(fused);
+      model.nodes[i] = node_of(found, rows);
       remove_unread(model, std::move(passed));
       return true;
     } catch (const Mismatch&) {

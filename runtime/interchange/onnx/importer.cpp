@@ -8,6 +8,7 @@
 
 #include "common/text.hpp"
 #include "common/topological_order.hpp"
+#include "interchange/onnx/channels_first.hpp"
 #include "interchange/onnx/elements.hpp"
 #include "interchange/onnx/fuse_suppression.hpp"
 #include "interchange/onnx/inline_functions.hpp"
@@ -43,33 +44,12 @@ std::string title(const FileNode& node) {
 
 // Whether each row of what it gives is made of one row of what it takes, of whatever dimensions these are rows.
 bool treats_rows_alike(std::string_view op) {
-  constexpr std::array<std::string_view, 27> kOps = {"Abs",
-                                                     "Add",
-                                                     "Clip",
-                                                     "Div",
-                                                     "Elu",
-                                                     "Erf",
-                                                     "Exp",
-                                                     "Gelu",
-                                                     "HardSigmoid",
-                                                     "HardSwish",
-                                                     "LayerNormalization",
-                                                     "LeakyRelu",
-                                                     "Log",
-                                                     "LogSoftmax",
-                                                     "MatMul",
-                                                     "Mul",
-                                                     "Neg",
-                                                     "Pow",
-                                                     "Relu",
-                                                     "Reciprocal",
-                                                     "Sigmoid",
-                                                     "Softmax",
-                                                     "Softplus",
-                                                     "Sqrt",
-                                                     "Sub",
-                                                     "Tanh",
-                                                     "Identity"};
+  constexpr std::array<std::string_view, 28> kOps = {
+      "Abs",       "Add",  "Clip",       "Div",         "Elu",       "Erf",
+      "Erfc",      "Exp",  "Gelu",       "HardSigmoid", "HardSwish", "LayerNormalization",
+      "LeakyRelu", "Log",  "LogSoftmax", "MatMul",      "Mul",       "Neg",
+      "Pow",       "Relu", "Reciprocal", "Sigmoid",     "Softmax",   "Softplus",
+      "Sqrt",      "Sub",  "Tanh",       "Identity"};
   return std::ranges::find(kOps, op) != kOps.end();
 }
 
@@ -123,6 +103,7 @@ ImportedModel Importer::run() {
   }
   if (const std::string failure = inline_functions(file_model_); !failure.empty()) refuse(failure);
   fuse_suppression(file_model_);
+  turn_input_first(file_model_);
   for (auto& [name, constant] : file_model_.initializers) values_[name] = constant_value(std::move(constant));
   for (const FileNode& node : file_model_.nodes) {
     for (const std::string& input : node.inputs) {

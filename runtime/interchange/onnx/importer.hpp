@@ -145,6 +145,9 @@ constexpr int64_t kFirstOpset = 6, kLastOpset = 28;
 // The row of an op for an opset; nullptr: none. `known` tells whether there are rows for other opsets.
 const OpRow* find_row(const std::string& op, int64_t opset, bool& known);
 
+// `times` copies of a value behind each other, along a dimension of a row.
+Value repeated(Call& call, const Value& x, std::size_t dimension, int64_t times);
+
 class Importer {
  public:
   Importer(std::filesystem::path file, FileModel model, const ImportLimits& limits);

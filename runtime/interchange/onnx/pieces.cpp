@@ -43,6 +43,22 @@ Value joined_along(Call& call, std::vector<Value> parts, std::size_t dimension) 
   return call.transposed(joined_channels(call, parts), back);
 }
 
+}  // namespace
+
+// Copies of copies, since a layer joins so many at most.
+Value repeated(Call& call, const Value& x, std::size_t dimension, int64_t times) {
+  if (times == 1) return x;
+  constexpr int64_t kMostParts = 16;
+  if (times <= kMostParts) {
+    return joined_along(call, std::vector<Value>(static_cast<std::size_t>(times), x), dimension);
+  }
+  const Value whole = repeated(call, repeated(call, x, dimension, kMostParts), dimension, times / kMostParts);
+  const int64_t rest = times % kMostParts;
+  return rest == 0 ? whole : joined_along(call, {whole, repeated(call, x, dimension, rest)}, dimension);
+}
+
+namespace {
+
 void concat(Call& call) {
   const Shape row = call.sample(0);
   const std::size_t axis = call.axis("axis", 1, row.size() + 1);
@@ -70,6 +86,7 @@ Value sliced(Call& call, const Value& x, std::size_t dimension, int64_t start, i
 }
 
 constexpr std::size_t kMostPieces = 64;
+constexpr int64_t kMostRepeats = 65536;
 
 // Values of a dimension in any order: one behind the other what is together.
 Value picked(Call& call, const Value& x, std::size_t dimension, const std::vector<int64_t>& places) {
@@ -173,20 +190,33 @@ int64_t source_of(const std::string& mode, int64_t place, int64_t size) {
   return at < size ? at : period - at;
 }
 
-// Zeros around the last two dimensions of an image, or the last one of a line.
+// An image with zeros around its rows and columns.
+Value image_with_zeros(Call& call, const Value& image, const std::vector<int64_t>& border) {
+  const Shape row = row_of(image);
+  return call.layer("pad", {&image}, {{"padding", texts(border)}},
+                    {row[0], row[1] + border[0] + border[1], row[2] + border[2] + border[3]});
+}
+
+// Zeros around each dimension of a row. Those of the rows and columns of an image are a layer; another dimension is the
+// rows of an image whose columns are all dimensions behind it.
 Value with_zeros(Call& call, const Value& x, const Border& border) {
-  const Shape row = row_of(x);
+  Shape row = row_of(x);
   const std::size_t rank = row.size();
-  const bool is_line = rank == 2;
-  if (rank < 2 || rank > 3 || border.before[0] != 0 || border.behind[0] != 0) {
-    throw Unsupported("pads other dimensions by a constant than an image's rows and columns");
+  if (rank == 3 && border.before[0] + border.behind[0] == 0) {
+    return image_with_zeros(call, x, {border.before[1], border.behind[1], border.before[2], border.behind[2]});
   }
-  const Value image = is_line ? call.reshaped(x, {row[0], 1, row[1]}) : x;
-  const int64_t top = is_line ? 0 : border.before[1], bottom = is_line ? 0 : border.behind[1];
-  const int64_t left = border.before.back(), right = border.behind.back();
-  const Shape padded = {row[0], (is_line ? 1 : row[1]) + top + bottom, row.back() + left + right};
-  const Value y = call.layer("pad", {&image}, {{"padding", texts({top, bottom, left, right})}}, padded);
-  return is_line ? call.reshaped(y, {padded[0], padded[2]}) : y;
+  Value y = x;
+  for (std::size_t d = 0; d < rank; ++d) {
+    const int64_t before = border.before[d], behind = border.behind[d];
+    if (before + behind == 0) continue;
+    const auto middle = row.begin() + static_cast<std::ptrdiff_t>(d);
+    const Shape image = {element_count(Shape(row.begin(), middle)), *middle,
+                         element_count(Shape(middle + 1, row.end()))};
+    row[d] += before + behind;
+    if (!checked_count(row)) throw Unsupported("gives rows of " + gpunn::to_string(row) + ", larger than any memory");
+    y = call.reshaped(image_with_zeros(call, call.reshaped(y, image), {before, behind, 0, 0}), row);
+  }
+  return y;
 }
 
 // Fewer values where a number is negative.
@@ -238,17 +268,36 @@ void pad_11(Call& call) {
   pad_by(call, pads, call.has(2) ? call.scalar(2, "the border's value") : 0);
 }
 
+// Sizes of 1 in a row become others.
+void expand(Call& call) {
+  const Constant& wanted = call.constant(1, "the shape");
+  if (is_floating(wanted.element) || wanted.shape.size() != 1) throw Unsupported("its shape is no list of integers");
+  Value x = call.data(0);
+  const std::size_t rank = x.shape.size();
+  if (wanted.integers.size() > rank) throw Unsupported("puts dimensions in front of the batch");
+  for (std::size_t i = 0; i < wanted.integers.size(); ++i) {
+    const std::size_t d = rank - wanted.integers.size() + i;
+    const Size own = x.shape[d], size = wanted.integers[i];
+    const bool is_baked = d == 0 && !size.of_batch && size.factor == call.importer().baked_batch();
+    if (size == Size{1, false} || size == own || is_baked) continue;
+    if (d == 0 || own != Size{1, false} || size.of_batch || size.factor < 1 || size.factor > kMostRepeats) {
+      throw Unsupported("makes " + to_string({size}) + " of a dimension of " + to_string({own}));
+    }
+    x = repeated(call, x, d - 1, size.factor);
+  }
+  call.give(std::move(x));
+}
+
 // Each dimension of a row so many times.
 void tile(Call& call) {
   const std::vector<int64_t> repeats = call.integers(1, "the repeats");
   Value x = call.data(0);
   if (repeats.size() != x.shape.size() || repeats[0] != 1) throw Unsupported("repeats the batch, or other dimensions");
   for (std::size_t d = 1; d < repeats.size(); ++d) {
-    if (repeats[d] < 1 || repeats[d] > static_cast<int64_t>(kMostPieces)) {
+    if (repeats[d] < 1 || repeats[d] > kMostRepeats) {
       throw Unsupported("repeats a dimension " + std::to_string(repeats[d]) + " times");
     }
-    std::vector<Value> parts(static_cast<std::size_t>(repeats[d]), x);
-    x = joined_along(call, std::move(parts), d - 1);
+    x = repeated(call, x, d - 1, repeats[d]);
   }
   call.give(std::move(x));
 }
@@ -257,7 +306,7 @@ void tile(Call& call) {
 
 std::vector<OpRow> piece_rows() {
   return {{"Concat", 4, concat}, {"Slice", 1, slice}, {"Split", 1, split}, {"Gather", 1, gather_from_rows},
-          {"Pad", 2, pad_2},     {"Pad", 11, pad_11}, {"Tile", 6, tile}};
+          {"Pad", 2, pad_2},     {"Pad", 11, pad_11}, {"Tile", 6, tile},   {"Expand", 8, expand}};
 }
 
 }  // namespace gpunn::interchange
