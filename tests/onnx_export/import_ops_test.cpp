@@ -52,6 +52,11 @@ TEST_CASE("rows of all samples go together through what treats each alike, and a
   across.node("Reshape", {"x", "rows"}, "r");
   across.node("Transpose", {"r"}, "y");
   CHECK_THAT(refusal(across), Contains("[2*N, 3]"));
+  FileBuilder still({2, 3});
+  still.integers("rows", {-1, 3});
+  still.node("Relu", {"x"}, "r");
+  still.node("Reshape", {"r", "rows"}, "y");
+  CHECK_THAT(refusal(still), Contains("the output 'y' is [2*N, 3]"));
 }
 
 TEST_CASE("a value of one column becomes as many as a constant has, or as are wanted") {

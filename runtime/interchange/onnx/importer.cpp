@@ -135,6 +135,10 @@ ImportedModel Importer::run() {
   const Value* last = find_value(output);
   if (last == nullptr) refuse("no node gives the output " + in_quotes(output));
   if (last->constant) refuse("the output " + in_quotes(output) + " does not depend on the input");
+  if (last->shape.front() != Size{1, true}) {
+    refuse("the output " + in_quotes(output) + " is " + to_string(last->shape) +
+           "; expected one whose first dimension is the batch");
+  }
   if (last->layer == "input") refuse("the output " + in_quotes(output) + " is the input itself: there is no layer");
   remove_unused(last->layer);
   result_.model.file = file_;
