@@ -532,6 +532,15 @@ class Upsample(Layer):
         super().__init__(name, factor=_size(scale_factor), mode=mode)
 
 
+class Resize2d(Layer):
+    """``[C, H, W]`` with other rows and columns, as means of neighbours; 0: as many as before."""
+
+    type = "resize"
+
+    def __init__(self, rows: int = 0, columns: int = 0, *, name: str | None = None) -> None:
+        super().__init__(name, rows=rows, columns=columns)
+
+
 class BatchNorm2d(Layer):
     """Each channel of ``[C, ...]`` to a mean of 0 and a variance of 1, then times a weight plus a bias."""
 

@@ -199,6 +199,25 @@ Shape output_shape(const ModelSpec& model, const Shape& sample) {
   return g.value(build_forward(g, model, x, parameters, options)).type.shape;
 }
 
+namespace {
+
+// [to, from]: each of `to` values as the mean of its neighbours among `from` ones, by the distance of their centres.
+std::vector<float> interpolation_weights(int64_t to, int64_t from) {
+  std::vector<float> weights(static_cast<std::size_t>(to * from), 0.0F);
+  const double step = static_cast<double>(from) / static_cast<double>(to), last = static_cast<double>(from - 1);
+  for (int64_t i = 0; i < to; ++i) {
+    const double place = std::clamp((static_cast<double>(i) + 0.5) * step - 0.5, 0.0, last);
+    const auto left = static_cast<int64_t>(std::floor(place));
+    const double share = place - static_cast<double>(left);
+    const auto at = static_cast<std::size_t>(i * from + left);
+    weights[at] = static_cast<float>(1 - share);
+    if (share > 0) weights[at + 1] = static_cast<float>(share);
+  }
+  return weights;
+}
+
+}  // namespace
+
 std::vector<float> initial_values(const Parameter& parameter, uint64_t seed, uint64_t index) {
   std::vector<float> values(static_cast<std::size_t>(element_count(parameter.shape)), 0.0F);
   if (parameter.init == InitKind::zeros) return values;
@@ -207,6 +226,9 @@ std::vector<float> initial_values(const Parameter& parameter, uint64_t seed, uin
     return values;
   }
   if (parameter.init == InitKind::normal) return normal_values(parameter, seed, index);
+  if (parameter.init == InitKind::interpolation) {
+    return interpolation_weights(parameter.shape[0], parameter.shape[1]);
+  }
   // In double and rounded once, so that no compiler's choice of instructions shows: 2u - 1 is exact.
   const double bound = parameter.init == InitKind::uniform ? std::sqrt(3.0) * parameter.deviation
                                                            : 1.0 / std::sqrt(static_cast<double>(parameter.fan_in));

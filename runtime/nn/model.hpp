@@ -14,7 +14,7 @@ namespace gpunn::nn {
 // kaiming_uniform and bias_uniform draw from U(-b, b) with b = 1/sqrt(fan_in): He et al.'s bound for a slope of sqrt(5)
 // (2015), as is PyTorch's default for convolutions and linear layers. `normal` and `uniform` draw from distributions
 // around 0 of the parameter's own deviation.
-enum class InitKind { zeros, kaiming_uniform, bias_uniform, ones, normal, uniform };
+enum class InitKind { zeros, kaiming_uniform, bias_uniform, ones, normal, uniform, interpolation };
 
 // A trainable tensor, or a buffer, which training changes without a gradient; before it has memory.
 struct Parameter {

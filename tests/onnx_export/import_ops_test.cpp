@@ -140,6 +140,23 @@ TEST_CASE("images are padded by zeros, cut by negative padding, and enlarged") {
   check_close(outputs_of(sizes, {0, 4}), {0, 1, 3, 4, 0, 1, 3, 4});
 }
 
+TEST_CASE("lines and images are resized to any size") {
+  const auto line = [](const std::string& places, const std::string& mode, int64_t size) {
+    FileBuilder file({1, 3});
+    auto& input = *file.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+    input.mutable_dim(0)->set_dim_value(1);
+    file.integers("to", {1, 1, size});
+    auto& resize = file.node("Resize", {"x", "", "", "to"}, "y");
+    set_text(resize, "mode", mode);
+    set_text(resize, "coordinate_transformation_mode", places);
+    return outputs_of(file, {0, 4, 12});
+  };
+  check_close(line("align_corners", "linear", 5), {0, 2, 4, 8, 12});
+  check_close(line("asymmetric", "nearest", 2), {0, 4});
+  check_close(line("half_pixel", "linear", 2), {1, 10});
+  check_close(line("align_corners", "cubic", 3), {0, 4, 12});
+}
+
 TEST_CASE("borders repeat, reflect or are a constant, and values are repeated") {
   const auto padded = [](const std::string& mode) {
     FileBuilder file({1, 3});

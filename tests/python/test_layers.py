@@ -54,6 +54,7 @@ EXAMPLES: list[tuple[gnn.Layer, dict[str, object]]] = [
     (gnn.Affine(), {}),
     (gnn.Affine((3, 1), bias=False, trained=False), {"shape": [3, 1], "bias": False, "trained": False}),
     (gnn.Reduce("max", (1, 2), True), {"function": "max", "dimensions": [1, 2], "keep": True}),
+    (gnn.Resize2d(3, 5), {"rows": 3, "columns": 5}),
     (gnn.Upsample(2, "bilinear"), {"factor": 2, "mode": "bilinear"}),
     (gnn.BatchNorm2d(4), {}),
     (gnn.BatchNorm2d(4, 1e-3, 0.2), {"epsilon": 1e-3, "momentum": 0.2}),
@@ -167,3 +168,11 @@ def test_a_shipped_model_with_blocks_and_parameters(source: Path) -> None:
 def test_what_is_no_network_is_told(build: object, message: str) -> None:
     with pytest.raises(gnn.UsageError, match=message):
         build()  # type: ignore[operator]
+
+
+def test_a_resize_by_whole_factors_is_an_upsampling() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype(np.float32)
+    resized = gnn.Sequential(gnn.Resize2d(8, 15)).forward(x)
+    upsampled = gnn.Sequential(gnn.Upsample((2, 3), "bilinear")).forward(x)
+    np.testing.assert_allclose(resized, upsampled, rtol=1e-5, atol=1e-6)
+    assert gnn.Sequential(gnn.Resize2d(columns=2)).forward(x).shape == (2, 3, 4, 2)

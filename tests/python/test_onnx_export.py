@@ -135,6 +135,7 @@ def every_image_layer() -> gnn.Network:
         gnn.GELU(),
         gnn.Slice(1, 4, 0),
         gnn.PixelShuffle(2),
+        gnn.Resize2d(7, 4),
         gnn.AdaptiveAvgPool2d((3, 5)),
         gnn.Sigmoid(),
         gnn.Flatten(),

@@ -2,6 +2,10 @@
 
 namespace gpunn::config {
 
+namespace {
+constexpr double kMostResized = 65536;
+}
+
 std::vector<LayerType> upsampling_layers() {
   using V = LayerValue;
   return {
@@ -15,6 +19,12 @@ std::vector<LayerType> upsampling_layers() {
          {},
          {"nearest", "bilinear"},
          "Copies, or means of neighbours (as `align_corners=False` in PyTorch)."}}},
+      {"resize",
+       "[C, H, W] with any number of rows and columns: each a weighted mean of neighbours, as `upsample` with `mode: "
+       "bilinear`. The weights are buffers; ONNX files bring others.",
+       1,
+       {{"rows", V::integer, "0", between(0, kMostResized), {}, "How many; 0: as before."},
+        {"columns", V::integer, "0", between(0, kMostResized), {}, "How many; 0: as before."}}},
   };
 }
 
