@@ -1,6 +1,6 @@
-// MAX_POOL2D, AVG_POOL2D and their backwards. Packed images: maxima of 2x2 windows at stride 2 in simd/pooling.cpp, all
-// others here, a task some planes; planes of half precision are widened strip by strip. Channels-last images: vectors
-// of channels, a task some channels of an image.
+// MAX_POOL2D, AVG_POOL2D and their backwards, and QUANTIZED_MAX_POOL2D. Packed images: maxima of 2x2 windows at stride
+// 2 in simd/pooling.cpp, all others here, a task some planes; planes of half precision are widened strip by strip.
+// Channels-last images: vectors of channels, a task some channels of an image.
 #include "simd/pooling.hpp"
 
 #include <gpunn/kernel.hpp>
@@ -94,16 +94,17 @@ Span window_span(int64_t output, const PoolAxis& axis) {
   return {std::max<int64_t>(start, 0), std::min(start + axis.window, axis.inputs)};
 }
 
-void pool_plane(const Pool& pool, const float* x, float* y) {
+template <class T>
+void pool_plane(const Pool& pool, const T* x, T* y) {
   const int64_t width = pool.columns.inputs;
   for (int64_t p = 0; p < pool.rows.outputs; ++p) {
     const Span v = window_span(p, pool.rows);
     for (int64_t q = 0; q < pool.columns.outputs; ++q) {
       const Span h = window_span(q, pool.columns);
-      float best = x[v.begin * width + h.begin];
+      T best = x[v.begin * width + h.begin];
       for (int64_t i = v.begin; i < v.end; ++i) {
         for (int64_t j = h.begin; j < h.end; ++j) {
-          const float value = x[i * width + j];
+          const T value = x[i * width + j];
           if (value > best || value != value) best = value;
         }
       }
@@ -190,6 +191,22 @@ void run_maximum(const PoolPlan& plan, const OpArgs& args) {
       return;
     }
     for (int64_t i = 0; i < planes; ++i) pool_plane(pool, in[0] + i * input, y + i * output);
+  });
+}
+
+void run_byte_maximum(const PoolPlan& plan, const OpArgs& args) {
+  const Pool& pool = plan.shape;
+  const auto* x = args.in<uint8_t>(0);
+  auto* y = args.out<uint8_t>(0);
+  if (pool.channels_last) {
+    each_window(pool, [&](int64_t from, int64_t to, Span, Span, const PixelWindow& window, int64_t channels) {
+      plan.kernels->largest_byte(x + from, window, channels, y + to);
+    });
+    return;
+  }
+  const int64_t input = pool.input_size(), output = pool.output_size();
+  parallel_ranges(pool.planes, rows_per_task(input), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) pool_plane(pool, x + i * input, y + i * output);
   });
 }
 
@@ -320,6 +337,12 @@ void add_pooling_kernels(plugin::Device& device) {
         each_floating(run), Dtypes::floating, Layouts::channels_last_too);
   };
   add(GPUNN_OP_MAX_POOL2D, max_pool_of, false, [](auto x) { return run_maximum<decltype(x)>; });
+  serve(
+      device, GPUNN_OP_QUANTIZED_MAX_POOL2D,
+      [threads](const OpDesc& desc) {
+        return PoolPlan{.shape = max_pool_of(desc), .kernels = &GPUNN_SELECT_ISA(pooling_kernels), .threads = threads};
+      },
+      run_byte_maximum, Dtypes::f32, Layouts::channels_last_too);
   add(GPUNN_OP_MAX_POOL2D_BACKWARD, max_pool_backward_of, true,
       [](auto x) { return run_maximum_backward<decltype(x)>; });
   add(GPUNN_OP_AVG_POOL2D, avg_pool_of, false, [](auto x) { return run_average<decltype(x)>; });

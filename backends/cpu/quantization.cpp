@@ -1,4 +1,4 @@
-// QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER and QUANTIZED_CONV2D.
+// QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER, QUANTIZED_CONV2D and QUANTIZED_LINEAR.
 #include "common/quantization.hpp"
 
 #include <cmath>
@@ -173,6 +173,58 @@ void run_quantized(const QuantizedPlan& plan, const OpArgs& args) {
                         workspace);
 }
 
+struct LinearPlan {
+  std::shared_ptr<const QuantizedConvolution> product;
+  std::shared_ptr<ConstantFilter> constant_filter;  // null: the weights are rearranged at each run
+  bool bias = false;
+  uint64_t packed_offset = 0;  // of the rearranged weights in the workspace
+  uint64_t workspace_bytes = 0;
+};
+
+LinearPlan plan_linear(const OpDesc& desc, int threads) {
+  const auto of_x = desc.attrs<gpunn_quantize_attrs>();
+  gpunn_quantized_conv2d_attrs attrs{};
+  attrs.x_scale = of_x.scale;
+  attrs.x_zero_point = of_x.zero_point;
+  attrs.y_scale = 1;
+  constexpr ConvolutionAxis kPixel{.inputs = 1, .outputs = 1, .taps = 1, .stride = 1, .pad = 0, .dilation = 1};
+  const ConvolutionShape shape{.batch = desc.input(0).dim[0],
+                               .groups = 1,
+                               .group_inputs = desc.input(0).dim[1],
+                               .group_outputs = desc.input(1).dim[0],
+                               .rows = kPixel,
+                               .columns = kPixel};
+  LinearPlan plan;
+  plan.product = std::make_shared<const QuantizedConvolution>(shape, attrs, threads);
+  plan.bias = desc.inputs() > 3;
+  plan.packed_offset = to_line(plan.product->scratch_bytes());
+  plan.workspace_bytes = plan.packed_offset;
+  if (desc.is_constant(1)) {
+    plan.constant_filter =
+        std::make_shared<ConstantFilter>(plan.product->filter_layout(), plan.product->packed_bytes());
+  } else {
+    plan.workspace_bytes += to_line(plan.product->packed_bytes());
+  }
+  return plan;
+}
+
+void run_linear(const LinearPlan& plan, const OpArgs& args) {
+  const auto pack = [&](void* to) { plan.product->pack_filter(args.in<uint8_t>(1), to); };
+  auto* const workspace = args.workspace<std::byte>();
+  const void* packed = workspace + plan.packed_offset;
+  if (plan.constant_filter != nullptr) {
+    packed = plan.constant_filter->get(args.in<uint8_t>(1), pack);
+  } else {
+    pack(workspace + plan.packed_offset);
+  }
+  plan.product->run({.x = args.in<uint8_t>(0),
+                     .packed = packed,
+                     .scale = args.in<float>(2),
+                     .bias = plan.bias ? args.in<float>(3) : nullptr,
+                     .numbers = args.out<float>(0)},
+                    workspace);
+}
+
 }  // namespace
 
 void add_quantization_kernels(plugin::Device& device) {
@@ -184,6 +236,9 @@ void add_quantization_kernels(plugin::Device& device) {
   serve(
       device, GPUNN_OP_QUANTIZED_CONV2D, [threads](const OpDesc& desc) { return plan_quantized(desc, threads); },
       run_quantized, Dtypes::f32, Layouts::channels_last_too);
+  serve(
+      device, GPUNN_OP_QUANTIZED_LINEAR, [threads](const OpDesc& desc) { return plan_linear(desc, threads); },
+      run_linear);
 }
 
 }  // namespace gpunn::cpu

@@ -105,7 +105,7 @@ QuantizedConvolution::Channels QuantizedConvolution::scale_channels(const Operan
     for (int64_t i = 0; i < padded; ++i) {
       const bool there = i < shape_.groups;
       factor[i] = there ? attrs_.x_scale * operands.scale[i] / attrs_.y_scale : 0;
-      offset[i] = there ? operands.bias[i] / attrs_.y_scale : 0;
+      offset[i] = there && operands.bias != nullptr ? operands.bias[i] / attrs_.y_scale : 0;
     }
     return {factor, offset, nullptr};
   }
@@ -117,7 +117,7 @@ QuantizedConvolution::Channels QuantizedConvolution::scale_channels(const Operan
     const bool there = in_group < outputs_;
     const int64_t channel = group * outputs_ + in_group;
     factor[i] = there ? attrs_.x_scale * operands.scale[channel] / attrs_.y_scale : 0;
-    offset[i] = there ? operands.bias[channel] / attrs_.y_scale : 0;
+    offset[i] = there && operands.bias != nullptr ? operands.bias[channel] / attrs_.y_scale : 0;
     first[i] = -attrs_.x_zero_point * sums[i];
   }
   return {factor, offset, first};
@@ -170,6 +170,10 @@ void QuantizedConvolution::multiply(const Operands& operands, const Channels& ch
       products_->multiply(tile);
       for (int r = 0; r < tile.rows; ++r) {
         const int64_t at = (begin + i + r) * all_outputs + channel;
+        if (operands.numbers != nullptr) {
+          kernels_->scale(sums + r * Int8Tile::kColumns, how.factor, how.offset, operands.numbers + at, columns);
+          continue;
+        }
         kernels_->store(sums + r * Int8Tile::kColumns, how,
                         operands.residual == nullptr ? nullptr : operands.residual + at, operands.y + at, columns);
       }

@@ -1,4 +1,5 @@
-// Convolution of channels-last images in eight bits, as matrix products with sums in 32 bits (implicit GEMM).
+// Convolution of channels-last images in eight bits, as matrix products with sums in 32 bits (implicit GEMM). A dense
+// layer is the convolution of images of one pixel.
 #pragma once
 
 #include <gpunn/ops.h>
@@ -26,10 +27,11 @@ class QuantizedConvolution {
   struct Operands {
     const uint8_t* x;
     const void* packed;
-    const float* scale;  // of the filters
-    const float* bias;
-    const uint8_t* residual;  // null: there is none
-    uint8_t* y;
+    const float* scale;                 // of the filters
+    const float* bias;                  // null: there is none
+    const uint8_t* residual = nullptr;  // null: there is none
+    uint8_t* y = nullptr;
+    float* numbers = nullptr;  // in place of y: the sums as numbers, without activation and residual
   };
   // Beside the packed filter.
   std::size_t scratch_bytes() const;

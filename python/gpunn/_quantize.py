@@ -25,9 +25,9 @@ def quantize(
     backend: str | None = None,
     set: Settings | None = None,
 ) -> QuantizeReport:
-    """Puts the convolutions of a trained model in eight bits, writes it as ONNX and says what that costs.
+    """Puts a trained model's convolutions and dense layers in eight bits, writes it as ONNX and says what that costs.
 
-    :func:`gpunn.load`, :func:`gpunn.evaluate` and ONNX Runtime read the file. Filters have a scale for each output
+    :func:`gpunn.load`, :func:`gpunn.evaluate` and ONNX Runtime read the file. Weights have a scale for each output
     channel; the ranges of other tensors come from samples that the model is calibrated with.
 
     model: a run, a run folder (its best checkpoint), a checkpoint or an ONNX file.
@@ -40,7 +40,7 @@ def quantize(
     cache: a JSON file that keeps the ranges; they are taken from it where model, data and options are the same.
 
     Raises :class:`Error` where more accuracy is lost than ``most_lost``, and writes nothing then;
-    :class:`UsageError` where an option is wrong or the model has no convolution.
+    :class:`UsageError` where an option is wrong or the model has no convolution and no dense layer.
     """
     return _core.quantize(
         Path(model),

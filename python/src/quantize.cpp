@@ -41,6 +41,7 @@ void bind_quantize(nb::module_& module) {
       .field("from_cache", &QuantizeReport::from_cache)
       .field("layers", &QuantizeReport::layers)
       .field("convolutions", &QuantizeReport::convolutions, "Those that run in eight bits.")
+      .field("dense", &QuantizeReport::dense, "Dense layers that run in eight bits.")
       .field("rows", &QuantizeReport::rows, "Test rows that the accuracies are of.")
       .field("accuracy_before", &QuantizeReport::accuracy_before, "0 to 1; None where there are no classes.")
       .field("accuracy_after", &QuantizeReport::accuracy_after, "0 to 1; None where there are no classes.");
@@ -63,7 +64,7 @@ void bind_quantize(nb::module_& module) {
       },
       nb::arg("model"), nb::arg("file"), nb::arg("method"), nb::arg("percentile"), nb::arg("images"), nb::arg("part"),
       nb::arg("most_lost"), nb::arg("cache"), nb::arg("settings"), nb::arg("listener").none(),
-      "Writes a model whose convolutions are in eight bits as an ONNX file.");
+      "Writes a model whose convolutions and dense layers are in eight bits as an ONNX file.");
 }
 
 }  // namespace gpunn::python

@@ -70,6 +70,7 @@ Json to_json(const QuantizeReport& report) {
           {"from_cache", report.from_cache},
           {"layers", array_of(report.layers)},
           {"convolutions", report.convolutions},
+          {"dense", report.dense},
           {"rows", report.rows},
           {"accuracy_before", share(report.accuracy_before)},
           {"accuracy_after", share(report.accuracy_after)}};

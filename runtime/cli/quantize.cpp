@@ -28,7 +28,8 @@ void print_quantization(const QuantizeReport& report) {
   }
   put("{}\n", table.text(terminal_of(STDOUT_FILENO).colour));
   put("ranges    of {} images{}\n", report.images, report.from_cache ? ", from the cache" : "");
-  put("int8      {} convolutions\n", report.convolutions.size());
+  put("int8      {} convolutions, {} dense layer{}\n", report.convolutions.size(), report.dense.size(),
+      report.dense.size() == 1 ? "" : "s");
   if (report.accuracy_before && report.accuracy_after) {
     put("accuracy  {}, before {}, on {} test rows\n", percent_text(*report.accuracy_after),
         percent_text(*report.accuracy_before), count_text(report.rows));
@@ -47,7 +48,7 @@ void add_quantize(CommandLine& line) {
   };
   auto options = std::make_shared<Options>();
   Verb verb = line.program.add_verb(
-      "quantize", "Put the convolutions of a trained model in eight bits, and say what that costs",
+      "quantize", "Put the convolutions and dense layers of a trained model in eight bits, and say what that costs",
       {"gpunn quantize runs/resnet18_cifar10/2025-01-02T03-04-05Z --to resnet18_int8.onnx",
        "gpunn quantize resnet18.onnx --data experiments/resnet18_cifar10.yaml --to int8.onnx --method percentile"});
   verb.add_option("model", options->model, "A run folder (its best checkpoint), a checkpoint or an ONNX file")

@@ -25,12 +25,15 @@ constexpr float kSignedSteps = 127;   // to each side, of another
 constexpr std::size_t kLevels = 128;  // that entropy compares with, as Migacz has them
 
 // The divergence of the first `bins` of a histogram, with all beyond them in the last, from what `levels` equal steps
-// leave of it.
+// leave of it. Neighbouring bins of a finite sample differ by chance, and steps of one bin alone seem to keep that. So
+// a few thousand numbers would lose their tail. Chance adds half a unit for each bin but the first of a level, divided
+// by the count of numbers (Miller, 1955), which is subtracted.
 double divergence(const std::vector<double>& histogram, std::size_t bins, std::size_t levels) {
   std::vector<double> seen(histogram.begin(), histogram.begin() + static_cast<std::ptrdiff_t>(bins));
   const std::vector<double> inside = seen;
   seen.back() += std::accumulate(histogram.begin() + static_cast<std::ptrdiff_t>(bins), histogram.end(), 0.0);
   std::vector<double> kept(bins, 0);
+  double by_chance = 0;
   for (std::size_t level = 0; level < levels; ++level) {
     const std::size_t begin = level * bins / levels, end = (level + 1) * bins / levels;
     double sum = 0, filled = 0;
@@ -38,7 +41,9 @@ double divergence(const std::vector<double>& histogram, std::size_t bins, std::s
       sum += inside[i];
       if (seen[i] > 0) filled += 1;
     }
-    for (std::size_t i = begin; i < end && filled > 0; ++i) {
+    if (filled <= 0) continue;
+    by_chance += (filled - 1) / 2;
+    for (std::size_t i = begin; i < end; ++i) {
       if (seen[i] > 0) kept[i] = sum / filled;
     }
   }
@@ -52,7 +57,7 @@ double divergence(const std::vector<double>& histogram, std::size_t bins, std::s
     const double p = seen[i] / of_seen, q = std::max(kept[i] / of_kept, kLeast);
     sum += p * std::log(p / q);
   }
-  return sum;
+  return sum - by_chance / of_seen;
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ class TensorRange {
 
   // How the tensor is stored. maximum: every number that was seen is within. percentile: this share of them is.
   // entropy: up to the threshold whose rounded distribution is nearest to the one seen, by the Kullback-Leibler
-  // divergence (Migacz, 2017). Tensors without negative numbers have the zero point 0, all others 128.
+  // divergence (Migacz, 2017), less what chance adds to it. Tensors without negative numbers have the zero point 0, all
+  // others 128.
   Quantizer quantizer(RangeMethod method, double percentile) const;
   int64_t count() const { return count_; }
 

@@ -23,6 +23,14 @@ Details norms_of(const ForwardProgram& forward) {
   return details;
 }
 
+Details eight_bits_of(const ForwardProgram& forward) {
+  Details details;
+  for (const EightBitOp& one : forward.eight_bits) {
+    details.push_back(one.name + ": " + std::string(ops::op_info(one.op).name));
+  }
+  return details;
+}
+
 Details composites_of(const Graph& g) {
   Details details;
   for (const Node& node : g.nodes()) {
@@ -79,7 +87,7 @@ EngineProgram build_engine(const ForwardModel& model, int64_t rows, const execut
   };
   ForwardProgram forward = forward_program(model, rows, BatchNorms::folded, &backend);
   report(EnginePassId::fold_batch_norm, norms_of(forward));
-  report(EnginePassId::eight_bits, forward.eight_bits);
+  report(EnginePassId::eight_bits, eight_bits_of(forward));
   report(EnginePassId::remove_dead_ops,
          passes.on(EnginePassId::remove_dead_ops) ? remove_dead_ops(forward.graph) : Details{});
 

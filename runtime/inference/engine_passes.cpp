@@ -14,7 +14,7 @@ namespace gpunn {
 const std::vector<EnginePass>& engine_passes() {
   static const std::vector<EnginePass> passes = {
       {"fold_batch_norm", "batch norms go into the weights of the convolution or dense layer in front"},
-      {"eight_bits", "convolutions between `quantize` layers store and multiply numbers of eight bits"},
+      {"eight_bits", "convolutions, dense layers and what lies between `quantize` layers run on numbers of eight bits"},
       {"remove_dead_ops", "ops go whose results nothing reads"},
       {"fuse", "bias, residual sum and ReLU go into the convolution or product in front"},
       {"layout", "images lie channels-last where the kernels are faster so"},

@@ -130,7 +130,7 @@ ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNor
   std::vector<FoldedNorm> norms;
   if (batch_norms == BatchNorms::folded && model.passes.on(EnginePassId::fold_batch_norm)) norms = fold_batch_norms(g);
   if (!model.quantizers.empty()) insert_quantizers(g, tensors_to_quantize(g), model.quantizers);
-  std::vector<std::string> eight_bits;
+  std::vector<EightBitOp> eight_bits;
   if (eight_bits_on != nullptr && model.passes.on(EnginePassId::eight_bits)) {
     eight_bits = use_eight_bits(g, *eight_bits_on);
   }

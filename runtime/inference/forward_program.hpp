@@ -64,7 +64,7 @@ struct ForwardProgram {
   // Values of the graph. Those of layers are as the model has them where no batch norm is folded and nothing is stored
   // in half precision.
   tasks::ModelOutputs outputs;
-  std::vector<std::string> eight_bits;  // convolutions that run so
+  std::vector<EightBitOp> eight_bits;
 };
 // Which batch norms stay ops of their own. folded: those that can't be folded, or all without the model's pass.
 enum class BatchNorms { folded, kept };

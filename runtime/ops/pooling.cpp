@@ -1,4 +1,4 @@
-// MAX_POOL2D, AVG_POOL2D and their backwards.
+// MAX_POOL2D, AVG_POOL2D and their backwards, and QUANTIZED_MAX_POOL2D.
 #include <algorithm>
 #include <cmath>
 
@@ -185,6 +185,25 @@ CaseSpec max_pool_backward_request(Written& r) {
   return max_pool_backward_case(of_forward.attrs, of_forward.inputs[0]);
 }
 
+// --- QUANTIZED_MAX_POOL2D ---
+
+std::vector<CaseSpec> quantized_max_pool_cases() {
+  std::vector<CaseSpec> cases;
+  for (const Pooling& p : kPoolings) {
+    cases.push_back({.attrs = Attributes::of(attributes_of(p)), .inputs = {u8(p.x)}});
+    cases.push_back({.attrs = Attributes::of(attributes_of(p)),
+                     .inputs = {u8(p.x, integers(126, 130))},
+                     .note = "about the middle, where signed bytes would turn"});
+  }
+  return cases;
+}
+
+CaseSpec quantized_pool_request(Written& r) {
+  CaseSpec spec = pool_request(r);
+  spec.inputs = {u8(r.sizes)};
+  return spec;
+}
+
 // --- AVG_POOL2D ---
 
 void avg_pool_gradient(GradientContext& c) {
@@ -336,6 +355,14 @@ std::vector<OpInfo> rows() {
        .cases = max_pool_cases,
        .typical = {.attrs = halving(), .inputs = {typical_images()}},
        .request = pool_request},
+      {.id = GPUNN_OP_QUANTIZED_MAX_POOL2D,
+       .flops = window_flops,
+       .describe = describe_pool,
+       .reference = max_pool2d_reference,
+       .tolerance = {{exact_scale, "chooses, computes nothing"}},
+       .cases = quantized_max_pool_cases,
+       .typical = {.attrs = halving(), .inputs = {u8({64, 64, 28, 28})}},
+       .request = quantized_pool_request},
       {.id = GPUNN_OP_MAX_POOL2D_BACKWARD,
        .describe = describe_pool,
        .reference = max_pool2d_backward_reference,

@@ -1,4 +1,4 @@
-// QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER and QUANTIZED_CONV2D.
+// QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER, QUANTIZED_CONV2D and QUANTIZED_LINEAR.
 #include <algorithm>
 #include <cmath>
 
@@ -257,6 +257,48 @@ CaseSpec quantized_conv2d_request(Written& r) {
   return case_of(e);
 }
 
+// --- QUANTIZED_LINEAR ---
+
+void quantized_linear_reference(ReferenceCall& call) {
+  constexpr double kFilterZero = 128;
+  const auto a = call.attrs<gpunn_quantize_attrs>();
+  const int64_t rows = call.out_dim(0, 0), units = call.out_dim(0, 1), terms = call.in_dim(0, 1);
+  for (int64_t n = 0; n < rows; ++n) {
+    for (int64_t k = 0; k < units; ++k) {
+      double sum = 0;
+      for (int64_t c = 0; c < terms; ++c) {
+        sum += (call.in(0)[at(n * terms + c)] - a.zero_point) * (call.in(1)[at(k * terms + c)] - kFilterZero);
+      }
+      const double bias = call.inputs() > 3 ? call.in(3)[at(k)] : 0;
+      call.out()[at(n * units + k)] = sum * a.scale * call.in(2)[at(k)] + bias;
+    }
+  }
+}
+
+double quantized_linear_flops(const OpSignature& s) {
+  return 2.0 * static_cast<double>(s.outputs[0].elements()) * static_cast<double>(s.inputs[0].shape[1]);
+}
+
+CaseSpec linear_case(int64_t rows, int64_t terms, int64_t units, bool bias, int32_t zero_point) {
+  // Powers of two: sums are exact in f32, and each answer is rounded once.
+  const Generator scales = listed({1.0 / 512, 1.0 / 1024, 1.0 / 256, 1.0 / 2048});
+  CaseSpec spec{.attrs = quantize_attrs(1.0 / 64, zero_point),
+                .inputs = {u8({rows, terms}), u8({units, terms}, integers(1, 255)), f32({units}, scales)}};
+  if (bias) spec.inputs.push_back(f32({units}));
+  return spec;
+}
+
+std::vector<CaseSpec> quantized_linear_cases() {
+  return {linear_case(1, 1, 1, true, 0),       linear_case(2, 3, 5, false, 128),  linear_case(1, 512, 10, true, 0),
+          linear_case(13, 84, 33, true, 7),    linear_case(5, 130, 64, false, 0), linear_case(64, 400, 120, true, 128),
+          linear_case(1, 256, 1000, true, 255)};
+}
+
+CaseSpec quantized_linear_request(Written& r) {
+  if (r.sizes.size() != 3) bad(r, "N,C,K");
+  return linear_case(r.sizes[0], r.sizes[1], r.sizes[2], true, 0);
+}
+
 }  // namespace
 
 std::vector<OpInfo> rows() {
@@ -298,6 +340,14 @@ std::vector<OpInfo> rows() {
        .cases = quantized_conv2d_cases,
        .typical = case_of({{8, 64, 28, 28}, 64, 3, 1, 1, 1, 1, true, GPUNN_ACTIVATION_RELU}),
        .request = quantized_conv2d_request},
+      {.id = GPUNN_OP_QUANTIZED_LINEAR,
+       .flops = quantized_linear_flops,
+       .describe = describe_quantize,
+       .reference = quantized_linear_reference,
+       .tolerance = {{one_rounding_scale, "sums of integers, scaled by powers of two, and a bias"}},
+       .cases = quantized_linear_cases,
+       .typical = linear_case(8, 2048, 1000, true, 0),
+       .request = quantized_linear_request},
   };
 }
 

@@ -1,4 +1,4 @@
-// PAD, SLICE, CONCAT and TRANSPOSE: nothing is computed, so that each is the other's gradient.
+// PAD, SLICE, CONCAT, QUANTIZED_CONCAT and TRANSPOSE: nothing is computed, so that most are the gradient of another.
 #include <algorithm>
 #include <numeric>
 #include <sstream>
@@ -267,6 +267,24 @@ CaseSpec concat_request(Written& r) {
   return {.attrs = concat_attrs(1), .inputs = repeated(static_cast<std::size_t>(parts), f32(r.sizes))};
 }
 
+// --- QUANTIZED_CONCAT ---
+
+std::vector<CaseSpec> quantized_concat_cases() {
+  std::vector<CaseSpec> cases;
+  for (const Concat& c : kConcats) {
+    CaseSpec spec{.attrs = concat_attrs(c.axis)};
+    for (const Shape& part : c.parts) spec.inputs.push_back(u8(part));
+    cases.push_back(std::move(spec));
+  }
+  return cases;
+}
+
+CaseSpec quantized_concat_request(Written& r) {
+  CaseSpec spec = concat_request(r);
+  for (InputSpec& input : spec.inputs) input = u8(r.sizes);
+  return spec;
+}
+
 // --- TRANSPOSE ---
 
 void transpose_gradient(GradientContext& c) {
@@ -368,6 +386,14 @@ std::vector<OpInfo> rows() {
        .cases = concat_cases,
        .typical = {.attrs = concat_attrs(1), .inputs = repeated(2, typical_images())},
        .request = concat_request},
+      {.id = GPUNN_OP_QUANTIZED_CONCAT,
+       .flops = no_flops,
+       .describe = describe_concat,
+       .reference = concat_reference,
+       .tolerance = {{exact_scale, "a copy"}},
+       .cases = quantized_concat_cases,
+       .typical = {.attrs = concat_attrs(1), .inputs = repeated(2, u8({64, 64, 28, 28}))},
+       .request = quantized_concat_request},
       {.id = GPUNN_OP_TRANSPOSE,
        .gradient = transpose_gradient,
        .flops = no_flops,

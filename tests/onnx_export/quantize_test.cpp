@@ -87,6 +87,7 @@ TEST_CASE("a model in eight bits answers as the model does, from its ONNX file")
     const auto file = folder / (std::string(name) + ".onnx");
     const QuantizeReport report = quantize({run, {}}, file, {.method = method, .images = 128, .most_lost = 1});
     CHECK(report.convolutions.size() == 5);
+    CHECK(report.dense.size() == 1);
     CHECK(report.images == 128);
     REQUIRE(report.accuracy_before);
     CHECK(*report.accuracy_before > 0.9);
@@ -106,6 +107,8 @@ TEST_CASE("a model in eight bits answers as the model does, from its ONNX file")
   const PlanReport plan = plan_inference(folder / "maximum.onnx", 4, options);
   CHECK(std::ranges::count(plan.ops, "QUANTIZED_CONV2D", &PlannedOp::op) == 5);
   CHECK(std::ranges::count(plan.ops, "CONV2D", &PlannedOp::op) == 0);
+  CHECK(std::ranges::count(plan.ops, "QUANTIZED_MAX_POOL2D", &PlannedOp::op) == 1);
+  CHECK(std::ranges::count(plan.ops, "QUANTIZED_LINEAR", &PlannedOp::op) == 1);
   CHECK(std::ranges::count(plan.ops, "QUANTIZE_FILTER", &PlannedOp::op) == 0);  // constants
   ModelOptions in_bf16 = options;
   in_bf16.precision = Precision::bf16;  // of what is not in eight bits
@@ -190,6 +193,12 @@ TEST_CASE("a range is as wide as its method says") {
   const double entropy = most(range.quantizer(inference::RangeMethod::entropy, 99.99));
   CHECK(entropy > 2);
   CHECK(entropy < 8);
+
+  // Chance alone must not cut the tail of a few numbers.
+  const std::vector<float> few(values.begin(), values.begin() + 2000);
+  float largest = 0;
+  for (const float value : few) largest = std::max(largest, std::abs(value));
+  CHECK(most(range_of(few).quantizer(inference::RangeMethod::entropy, 99.99)) > 0.85 * static_cast<double>(largest));
 
   for (float& value : values) value = std::max(value, 0.0F);
   const inference::Quantizer positive = range_of(values).quantizer(inference::RangeMethod::maximum, 99.99);

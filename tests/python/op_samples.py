@@ -159,6 +159,12 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
         [bytes_of(*X), bytes_of(4, 3, 3, 2, seed=1), np.full(4, 1 / 512, np.float32), np.zeros(4, np.float32)],
         {"x_scale": 1 / 64, "y_scale": 1 / 16, "x_zero_point": 128, "y_zero_point": 128},
     ),
+    "quantized_max_pool2d": lambda: ([bytes_of(*X)], {"window": [2, 2]}),
+    "quantized_concat": lambda: ([bytes_of(2, 3), bytes_of(2, 1, seed=1)], {"axis": 1}),
+    "quantized_linear": lambda: (
+        [bytes_of(3, 5), bytes_of(4, 5, seed=1), np.full(4, 1 / 512, np.float32), floats(4)],
+        {"scale": 1 / 64, "zero_point": 128},
+    ),
     "max_pool2d": lambda: ([apart(*X)], {"window": [2, 2]}),
     "max_pool2d_backward": lambda: (
         [floats(1, 1, 1, 1), np.arange(4, dtype=np.float32).reshape(1, 1, 2, 2), np.full((1, 1, 1, 1), 3, np.float32)],

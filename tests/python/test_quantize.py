@@ -19,6 +19,7 @@ def eight_bits(trained: gpunn.Run, tmp_path_factory: pytest.TempPathFactory) -> 
     assert report.images == 64
     assert report.rows == 100
     assert len(report.convolutions) == 2
+    assert len(report.dense) == 3
     assert report.layers
     assert all(layer.scale > 0 and layer.decibels > 10 for layer in report.layers)
     assert report.accuracy_before is not None

@@ -533,7 +533,8 @@ inline void require_attributes(int32_t op, const AnyAttributes& attributes, Tens
     }
     case GPUNN_OP_QUANTIZE:
     case GPUNN_OP_DEQUANTIZE:
-    case GPUNN_OP_FAKE_QUANTIZE: {
+    case GPUNN_OP_FAKE_QUANTIZE:
+    case GPUNN_OP_QUANTIZED_LINEAR: {
       const auto a = attributes.as<gpunn_quantize_attrs>();
       require_eight_bits(a.scale, a.zero_point);
       break;
@@ -639,6 +640,8 @@ inline Tensor computed_output(int32_t op, const AnyAttributes& attributes, Tenso
     case GPUNN_OP_MAX_POOL2D:
     case GPUNN_OP_AVG_POOL2D:
       return f32(pooling_shape(attributes.as<gpunn_pool2d_attrs>(), in[0].shape));
+    case GPUNN_OP_QUANTIZED_MAX_POOL2D:
+      return {GPUNN_U8, pooling_shape(attributes.as<gpunn_pool2d_attrs>(), in[0].shape)};
     case GPUNN_OP_AVG_POOL2D_BACKWARD:
       return f32(average_gradient_shape(attributes, in[0].shape));
     case GPUNN_OP_UPSAMPLE2D:
@@ -675,6 +678,8 @@ inline Tensor computed_output(int32_t op, const AnyAttributes& attributes, Tenso
       return f32({in[0].shape[0] * ranks_of(attributes, in[0].shape), in[0].shape[1]});
     case GPUNN_OP_CONCAT:
       return f32(concatenated_shape(attributes, in));
+    case GPUNN_OP_QUANTIZED_CONCAT:
+      return {GPUNN_U8, concatenated_shape(attributes, in)};
     case GPUNN_OP_TRANSPOSE:
       return f32(transposed_shape(attributes, in[0].shape));
     case GPUNN_OP_RANDOM_UNIFORM:

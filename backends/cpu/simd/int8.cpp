@@ -59,6 +59,11 @@ static void store(const int32_t* sums, const Int8Store& how, const uint8_t* resi
   }
 }
 
+static void scale(const int32_t* sums, const float* factor, const float* offset, float* y, int columns) {
+#pragma omp simd
+  for (int j = 0; j < columns; ++j) y[j] = static_cast<float>(sums[j]) * factor[j] + offset[j];
+}
+
 static void quantize(const float* x, float scale, float zero_point, uint8_t* y, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
@@ -72,6 +77,6 @@ static void dequantize(const uint8_t* x, float scale, float zero_point, float* y
   for (int64_t i = 0; i < n; ++i) y[i] = (static_cast<float>(x[i]) - zero_point) * scale;
 }
 
-constinit const Int8Kernels int8_kernels{accumulate, multiply, store, quantize, dequantize};
+constinit const Int8Kernels int8_kernels{accumulate, multiply, store, scale, quantize, dequantize};
 
 }  // namespace gpunn::cpu::GPUNN_ISA

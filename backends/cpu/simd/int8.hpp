@@ -38,6 +38,8 @@ struct Int8Kernels {
   void (*accumulate)(const uint8_t* x, int32_t zero_point, const int16_t* w, int32_t* sums, int64_t n);
   void (*multiply)(const Int8Tile& tile);  // of group 1
   void (*store)(const int32_t* sums, const Int8Store& how, const uint8_t* residual, uint8_t* y, int columns);
+  // y = sum * factor + offset
+  void (*scale)(const int32_t* sums, const float* factor, const float* offset, float* y, int columns);
   void (*quantize)(const float* x, float scale, float zero_point, uint8_t* y, int64_t n);
   void (*dequantize)(const uint8_t* x, float scale, float zero_point, float* y, int64_t n);
 };

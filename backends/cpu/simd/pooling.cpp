@@ -191,12 +191,34 @@ static void pixel_to_all(const T* dy, const PixelWindow& w, int64_t channels, fl
   });
 }
 
+// 64 channels at a time, which a vector holds, or a few. 0 is below no number.
+static void byte_largest(const uint8_t* x, const PixelWindow& w, int64_t channels, uint8_t* y) {
+  constexpr int kPiece = 64;
+  for (int64_t c = 0; c < channels; c += kPiece) {
+    const int n = static_cast<int>(channels - c < kPiece ? channels - c : kPiece);
+    uint8_t best[kPiece] = {};
+    for (int64_t i = 0; i < w.rows; ++i) {
+      for (int64_t j = 0; j < w.columns; ++j) {
+        const uint8_t* from = x + c + i * w.row + j * w.pixel;
+        if (n == kPiece) {
+#pragma omp simd
+          for (int k = 0; k < kPiece; ++k) best[k] = from[k] > best[k] ? from[k] : best[k];
+        } else {
+          for (int k = 0; k < n; ++k) best[k] = from[k] > best[k] ? from[k] : best[k];
+        }
+      }
+    }
+    __builtin_memcpy(y + c, best, static_cast<std::size_t>(n));
+  }
+}
+
 extern const PoolingKernels pooling_kernels;
 const PoolingKernels pooling_kernels{
     forward,
     backward,
     {pixel_largest<float>, pixel_to_largest<float>, pixel_average<float>, pixel_to_all<float>},
-    {pixel_largest<BFloat16>, pixel_to_largest<BFloat16>, pixel_average<BFloat16>, pixel_to_all<BFloat16>}};
+    {pixel_largest<BFloat16>, pixel_to_largest<BFloat16>, pixel_average<BFloat16>, pixel_to_all<BFloat16>},
+    byte_largest};
 }  // namespace GPUNN_ISA
 
 }  // namespace gpunn::cpu

@@ -1,5 +1,5 @@
 // Max pooling of packed images by windows of 2x2 at stride 2 without padding, the case of nearly every network, and any
-// window of channels-last images.
+// window of channels-last images, of which maxima may be of bytes.
 #pragma once
 
 #include <gpunn/float_formats.hpp>
@@ -11,7 +11,7 @@
 
 namespace gpunn::cpu {
 
-// A window of channels-last pixels, as far as the image has them. Distances are in floats.
+// A window of channels-last pixels, as far as the image has them. Distances are in elements.
 struct PixelWindow {
   int64_t rows;
   int64_t columns;
@@ -39,6 +39,8 @@ struct PoolingKernels {
                    int64_t width);
   PixelKernels<float> f32;
   PixelKernels<BFloat16> bf16;
+  // largest, of bytes
+  void (*largest_byte)(const uint8_t* x, const PixelWindow& window, int64_t channels, uint8_t* y);
 
   template <class T>
   const PixelKernels<T>& pixels() const {

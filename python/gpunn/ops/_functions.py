@@ -104,7 +104,10 @@ __all__ = [
     "pow",
     "quantize",
     "quantize_filter",
+    "quantized_concat",
     "quantized_conv2d",
+    "quantized_linear",
+    "quantized_max_pool2d",
     "random_affine",
     "random_color",
     "random_erase",
@@ -3008,3 +3011,66 @@ def quantized_conv2d(
         "y_zero_point": y_zero_point,
     }
     return call("quantized_conv2d", (x, w, scale, bias, residual), attributes, out, backend)
+
+
+def quantized_max_pool2d(
+    x: Array,
+    *,
+    window: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    pad: int | Sequence[int] = 0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """Largest number of each window, in eight bits.
+
+    ``x:u8[N,C,H,W] -> y:u8[?]``
+
+    ``x``: [N, C, H, W] of u8.
+    ``window``: rows and columns of the window.
+    ``stride``: step of the window; by default its size.
+    ``pad``: padding on both sides, at most half the window.
+
+    Returns ``y``: any shape of u8.
+    """
+    return call("quantized_max_pool2d", (x,), {"window": window, "stride": stride, "pad": pad}, out, backend)
+
+
+def quantized_concat(*tensors: Array, axis: int = 0, out: Any = None, backend: str | Backend | None = None) -> Array:
+    """Tensors in eight bits of one scale, one behind the other.
+
+    ``x:u8[?] and:u8[?] more*:u8[?] -> y:u8[?]``
+
+    ``tensors``: any shape of u8.
+    ``axis``: the dimension that grows.
+
+    Returns ``y``: any shape of u8.
+    """
+    return call("quantized_concat", tensors, {"axis": axis}, out, backend)
+
+
+def quantized_linear(
+    x: Array,
+    w: Array | float,
+    row_scale: Array | float,
+    bias: Array | float | None = None,
+    *,
+    scale: float,
+    zero_point: int = 0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """X times w transposed, both in eight bits, plus bias, as numbers of f32.
+
+    ``x:u8[N,C] w:u8[K,C] row_scale[K] bias?[K] -> y[N,K]; N>0 C>0 K>0``
+
+    ``x``: [N, C] of u8.
+    ``w``: [K, C] of u8.
+    ``row_scale``: [K] of f32.
+    ``bias``: [K] of f32; may be left out.
+    ``scale``: the value of one step.
+    ``zero_point``: the stored value of 0.
+
+    Returns ``y``: [N, K] of f32.
+    """
+    return call("quantized_linear", (x, w, row_scale, bias), {"scale": scale, "zero_point": zero_point}, out, backend)

@@ -39,14 +39,15 @@ struct QuantizeReport {
   bool from_cache = false;
   std::vector<QuantizedLayer> layers;
   std::vector<std::string> convolutions;                  // that the backend runs in eight bits
+  std::vector<std::string> dense;                         // likewise, of dense layers
   int64_t rows = 0;                                       // that the accuracy is of
   std::optional<double> accuracy_before, accuracy_after;  // of a classification, from 0 to 1
 };
 
-// Writes a trained model whose convolutions are in eight bits as an ONNX file, with QuantizeLinear and DequantizeLinear
-// around them (QDQ): Model::load, `gpunn eval` and ONNX Runtime read it. Filters have a scale each, by their largest
-// weight; the ranges of other tensors come from calibration. Throws Error: usage for an option that is wrong or a model
-// without convolutions, failed where more accuracy is lost than `most_lost`.
+// Writes a trained model whose convolutions and dense layers are in eight bits as an ONNX file, with QuantizeLinear and
+// DequantizeLinear around them (QDQ): Model::load, `gpunn eval` and ONNX Runtime read it. Filters have a scale each, by
+// their largest weight; the ranges of other tensors come from calibration. Throws Error: usage for an option that is
+// wrong or a model without any of these, failed where more accuracy is lost than `most_lost`.
 GPUNN_API QuantizeReport quantize(const TrainedModel& model, const std::filesystem::path& file,
                                   const QuantizeOptions& options = {}, TrainingListener* listener = nullptr);
 

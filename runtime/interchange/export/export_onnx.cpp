@@ -60,6 +60,14 @@ std::filesystem::path data_file(const std::filesystem::path& file) {
   return data;
 }
 
+// Whether the op is one whose weights are in int8 where what it reads is in eight bits.
+bool has_weights(const Graph& g, const graph::Node& node) {
+  if (node.op == GPUNN_OP_CONV2D) return true;
+  if (node.op != GPUNN_OP_MATMUL || !g.is_constant(node.inputs[1])) return false;
+  const auto attrs = node.attrs.as<gpunn_matmul_attrs>();
+  return attrs.transpose_a == 0 && attrs.transpose_b != 0;
+}
+
 // A trained model on its way: the weights must stay where they are until it is written.
 class Translation {
  public:
@@ -102,7 +110,9 @@ class Translation {
     std::set<ValueId> quantized;  // tensors in eight bits
     for (const OnnxStep& step : onnx_steps(first_.graph)) {
       if (step.node->op == GPUNN_OP_FAKE_QUANTIZE) quantized.insert(step.outputs.front());
-      if (step.node->op == GPUNN_OP_CONV2D && quantized.contains(step.inputs[0])) quantize_weights(builder, step);
+      if (has_weights(first_.graph, *step.node) && quantized.contains(first_.graph.root(step.inputs[0]))) {
+        quantize_weights(builder, step);
+      }
       if (step.node->op == GPUNN_OP_GATHER_NORMALIZE) {
         builder.define(step.outputs.front(), add_input(builder));
       } else {

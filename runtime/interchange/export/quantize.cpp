@@ -227,7 +227,8 @@ class Quantization {
     inference::ForwardProgram program = inference::forward_program(opened.model, kCalibrationRows);
     tensors_ = inference::tensors_to_quantize(program.graph);
     if (tensors_.empty()) {
-      throw Error("the model has no convolution, which alone are put in eight bits", ExitCode::usage);
+      throw Error("the model has no convolution and no dense layer, which alone are put in eight bits",
+                  ExitCode::usage);
     }
     const inference::Weights weights =
         inference::forward_weights(opened.model, program, trained_.checkpoint, trained_.file);
@@ -278,15 +279,18 @@ class Quantization {
     const auto each = [&](void (inference::TensorRange::*see)(std::span<const float>)) {
       for (int64_t b = 0; b < samples.batches(); ++b) {
         const std::vector<std::vector<float>> values = probe.run(samples.batch(b));
-        for (std::size_t i = 0; i < ranges.size(); ++i) (ranges[i].*see)(values[i]);
+        for (std::size_t i = 0; i < ranges.size(); ++i) {
+          if (tensors_[i].range == i) (ranges[i].*see)(values[i]);
+        }
       }
     };
     each(&inference::TensorRange::see_extremes);
     each(&inference::TensorRange::see);
-    for (std::size_t i = 0; i < ranges.size(); ++i) {
+    for (const inference::QuantizedTensor& tensor : tensors_) {
       // Pixels have few values, and the largest are often frequent: none of them is cut off.
-      const auto method = tensors_[i].input ? inference::RangeMethod::maximum : method_of(options_.method);
-      quantizers_.push_back(ranges[i].quantizer(method, options_.percentile));
+      const bool pixels = tensors_[tensor.range].input;
+      const auto method = pixels ? inference::RangeMethod::maximum : method_of(options_.method);
+      quantizers_.push_back(ranges[tensor.range].quantizer(method, options_.percentile));
     }
   }
 
@@ -300,7 +304,12 @@ class Quantization {
     for (const graph::Node& node : program.graph.nodes()) {
       if (node.op == GPUNN_OP_FAKE_QUANTIZE) values.push_back(node.outputs.front());
     }
-    report_.convolutions = inference::use_eight_bits(program.graph, *opened.backend);
+    for (inference::EightBitOp& one : inference::use_eight_bits(program.graph, *opened.backend)) {
+      if (one.op == GPUNN_OP_QUANTIZED_CONV2D)
+        report_.convolutions.push_back(std::move(one.name));
+      else if (one.op == GPUNN_OP_QUANTIZED_LINEAR)
+        report_.dense.push_back(std::move(one.name));
+    }
     inference::TensorProbe stored(opened.model, std::move(program), values, kCalibrationRows, weights,
                                   std::move(opened.backend));
     const std::vector<std::byte> batch = samples.batch(0);

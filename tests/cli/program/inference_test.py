@@ -85,7 +85,7 @@ class Inference(ProgramTest):
             if "without protobuf" in str(error):
                 raise unittest.SkipTest("this gpunn writes no ONNX files") from error
             raise
-        self.assertIn("int8      2 convolutions", text)
+        self.assertIn("int8      2 convolutions, 3 dense layers", text)
         plan = self.gpunn("plan", "--inference", "int8.onnx", "--backend", "cpu").stdout
         self.assertIn("QUANTIZED_CONV2D", plan)
         before, after = (
