@@ -50,8 +50,9 @@ inline std::string make_png(uint32_t width, uint32_t height, const std::string& 
   return result;
 }
 
+// stored: the colour space in the file; by default what libjpeg chooses for pixels of `space`.
 inline std::string make_jpeg(int width, int height, const std::string& pixels, J_COLOR_SPACE space, int components,
-                             bool progressive = false) {
+                             bool progressive = false, J_COLOR_SPACE stored = JCS_UNKNOWN) {
   jpeg_compress_struct jpeg = {};
   jpeg_error_mgr errors = {};
   jpeg.err = jpeg_std_error(&errors);
@@ -64,6 +65,7 @@ inline std::string make_jpeg(int width, int height, const std::string& pixels, J
   jpeg.input_components = components;
   jpeg.in_color_space = space;
   jpeg_set_defaults(&jpeg);
+  if (stored != JCS_UNKNOWN) jpeg_set_colorspace(&jpeg, stored);
   jpeg_set_quality(&jpeg, 95, TRUE);
   if (progressive) jpeg_simple_progression(&jpeg);
   jpeg_start_compress(&jpeg, TRUE);

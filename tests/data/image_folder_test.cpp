@@ -260,8 +260,10 @@ TEST_CASE("an image that can't be used is named, the first of several") {
     CHECK_THROWS_WITH(f.load(), Contains("1007.png") && Contains("the file is empty"));
   }
   SECTION("for print") {
-    f.put("a/1007.jpg", make_jpeg(4, 3, std::string(48, 'x'), JCS_CMYK, 4));
-    CHECK_THROWS_WITH(f.load(), Contains("1007.jpg") && Contains("CMYK") && Contains("Save it as RGB"));
+    std::string jpeg = make_jpeg(4, 3, std::string(48, 'x'), JCS_CMYK, 4);
+    jpeg.resize(jpeg.size() - 20);
+    f.put("a/1007.jpg", jpeg);
+    CHECK_THROWS_WITH(f.load(), Contains("1007.jpg") && Contains("damaged JPEG"));
   }
   SECTION("a header that claims 60000 by 60000") {
     std::string jpeg = make_jpeg(8, 8, std::string(64, 'x'), JCS_GRAYSCALE, 1);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
@@ -121,8 +122,30 @@ TEST_CASE("JPEGs, grey or colour, sequential or progressive") {
     for (std::size_t c = 0; c < 3; ++c) interleaved += static_cast<char>(planes[c * 24 * 16 + i]);
   }
   CHECK(largest_difference(Bytes(interleaved.begin(), interleaved.end()), colour) <= 8);
-  CHECK_THROWS_WITH(read(make_jpeg(24, 16, gradient(24, 16, 4), JCS_CMYK, 4, progressive), 3, 16, 24),
-                    Contains("CMYK"));
+}
+
+TEST_CASE("JPEGs in CMYK are read as Pillow turns them to RGB") {
+  const Reader read;
+  const bool progressive = GENERATE(false, true);
+  const J_COLOR_SPACE stored = GENERATE(JCS_CMYK, JCS_YCCK);
+  // Amounts of paper left by the inks, as Adobe stores them, and Pillow's convert("RGB") of the file.
+  const std::vector<std::pair<std::string, Bytes>> colours = {{bytes_of({255, 255, 255, 255}), {255, 255, 255}},
+                                                              {bytes_of({255, 255, 255, 0}), {0, 0, 0}},
+                                                              {bytes_of({0, 255, 255, 255}), {0, 255, 255}},
+                                                              {bytes_of({200, 100, 50, 240}), {188, 94, 47}},
+                                                              {bytes_of({10, 20, 30, 128}), {5, 10, 15}}};
+  for (const auto& [inks, rgb] : colours) {
+    std::string pixels;
+    for (int i = 0; i < 24 * 16; ++i) pixels += inks;
+    const Bytes planes = read(make_jpeg(24, 16, pixels, JCS_CMYK, 4, progressive, stored), 3, 16, 24);
+    for (std::size_t i = 0; i < planes.size(); ++i) {
+      CAPTURE(i);
+      REQUIRE(std::abs(int{planes[i]} - int{rgb[i / (24 * 16)]}) <= (stored == JCS_CMYK ? 1 : 3));
+    }
+  }
+  std::string cut = make_jpeg(24, 16, gradient(24, 16, 4), JCS_CMYK, 4, progressive);
+  cut.resize(cut.size() / 2);
+  CHECK_THROWS_WITH(read(cut, 3, 16, 24), Contains("damaged JPEG"));
 }
 
 TEST_CASE("a part of an image is decoded as the whole is, however the camera was held") {

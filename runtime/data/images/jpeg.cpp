@@ -6,6 +6,7 @@
 #include <csetjmp>
 #include <cstdio>
 #include <utility>
+#include <vector>
 
 #include <jpeglib.h>
 // After jpeglib.h, which it needs.
@@ -18,6 +19,17 @@ namespace gpunn::data {
 namespace {
 
 constexpr int kMostScans = 256;  // a progressive file may repeat scans to burn time
+
+// Pixels of cyan, magenta, yellow and black, each 255 where there is no ink, as Adobe's programs write them. Pillow
+// reads all such files so.
+void inks_to_rgb(const uint8_t* inks, uint8_t* rgb, std::size_t pixels) {
+  constexpr uint32_t kWhite = 255;
+  for (std::size_t i = 0; i < pixels; ++i, inks += 4, rgb += 3) {
+    for (std::size_t c = 0; c < 3; ++c) {
+      rgb[c] = static_cast<uint8_t>((uint32_t{inks[c]} * inks[3] + kWhite / 2) / kWhite);
+    }
+  }
+}
 
 // libjpeg reports an error by a call that must not return. It jumps back into guarded(), past C frames alone: what
 // guarded() is given must hold no object with a destructor.
@@ -50,10 +62,7 @@ class JpegDecoder {
     const auto row_bytes = static_cast<std::size_t>(image.width * image.channels);
     guarded([this, target, row_bytes] {
       jpeg_start_decompress(&jpeg_);
-      while (jpeg_.output_scanline < jpeg_.output_height) {
-        JSAMPROW row = target + row_bytes * jpeg_.output_scanline;
-        jpeg_read_scanlines(&jpeg_, &row, 1);
-      }
+      while (jpeg_.output_scanline < jpeg_.output_height) read_row(target + row_bytes * jpeg_.output_scanline);
       jpeg_finish_decompress(&jpeg_);
     });
     return image;
@@ -94,10 +103,7 @@ class JpegDecoder {
     const auto row_bytes = static_cast<std::size_t>(image.width * image.channels);
     const JDIMENSION end = top + static_cast<JDIMENSION>(row_count);
     guarded([this, target, row_bytes, top, end] {
-      while (jpeg_.output_scanline < end) {
-        JSAMPROW row = target + row_bytes * (jpeg_.output_scanline - top);
-        jpeg_read_scanlines(&jpeg_, &row, 1);
-      }
+      while (jpeg_.output_scanline < end) read_row(target + row_bytes * (jpeg_.output_scanline - top));
     });
     const auto x = static_cast<double>(left), y = static_cast<double>(top);
     found = {scaled(part.top) - y, scaled(part.left) - x,
@@ -109,6 +115,13 @@ class JpegDecoder {
  private:
   static constexpr unsigned kWholeScale = 8;
 
+  // Within guarded().
+  void read_row(uint8_t* target) {
+    JSAMPROW row = inks_.empty() ? target : inks_.data();
+    jpeg_read_scanlines(&jpeg_, &row, 1);
+    if (!inks_.empty()) inks_to_rgb(inks_.data(), target, jpeg_.output_width);
+  }
+
   int64_t channels() const { return jpeg_.out_color_space == JCS_GRAYSCALE ? 1 : 3; }
 
   void read_header() {
@@ -116,10 +129,11 @@ class JpegDecoder {
       jpeg_mem_src(&jpeg_, bytes_.data(), static_cast<unsigned long>(bytes_.size()));
       jpeg_read_header(&jpeg_, TRUE);
     });
-    if (jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK) {
-      throw Error(file_.string() + ": the JPEG is in CMYK (for print); expected grey or colour. Save it as RGB");
-    }
     jpeg_.out_color_space = jpeg_.jpeg_color_space == JCS_GRAYSCALE ? JCS_GRAYSCALE : JCS_RGB;
+    if (jpeg_.jpeg_color_space == JCS_CMYK || jpeg_.jpeg_color_space == JCS_YCCK) {
+      jpeg_.out_color_space = JCS_CMYK;
+      inks_.resize(std::size_t{4} * jpeg_.image_width);
+    }
   }
 
   template <class Calls>
@@ -159,6 +173,7 @@ class JpegDecoder {
   jpeg_progress_mgr progress_ = {};
   std::jmp_buf jump_ = {};
   std::array<char, JMSG_LENGTH_MAX> message_ = {};
+  std::vector<uint8_t> inks_;  // a row of an image in CMYK, which is turned to RGB
 };
 
 }  // namespace
