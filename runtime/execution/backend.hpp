@@ -194,6 +194,8 @@ class Backend {
   // Offers them the ops of a step program. `placements` are those of its nodes, all of them served. Nodes and
   // placements change their order, so that the ops of a subgraph stand together.
   Subgraphs fuse_subgraphs(graph::Graph& graph, std::vector<Placement>& placements) const;
+  // Throws Error where the plugin of a subgraph wants more scratch memory than was planned for it, elsewhere say.
+  void require_workspaces(const graph::Graph& graph, const std::vector<Subgraph>& subgraphs) const;
   // `description` describes the graph.
   FusedSubgraph create(const graph::Graph& graph, const Subgraph& subgraph, const ProgramDescription& description);
 

@@ -34,7 +34,8 @@ std::vector<gpunn_tensor> tensors(const graph::Graph& graph, const std::vector<g
 void* workspace_at(std::size_t node, uint64_t bytes, const BoundMemory& memory, const std::string& what) {
   if (bytes == 0) return nullptr;
   const int64_t offset = memory.plan.workspace_offset[node];
-  if (offset < 0 || static_cast<uint64_t>(offset) + bytes > memory.plan.arena_bytes) {
+  const uint64_t room = memory.plan.arena_bytes;
+  if (offset < 0 || bytes > room || static_cast<uint64_t>(offset) > room - bytes) {
     throw Error("the memory plan holds no workspace of " + std::to_string(bytes) + " bytes for " + what);
   }
   return static_cast<std::byte*>(memory.arena) + offset;

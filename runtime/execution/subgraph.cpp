@@ -208,6 +208,30 @@ Subgraphs Backend::fuse_subgraphs(graph::Graph& graph, std::vector<Placement>& p
   return result;
 }
 
+void Backend::require_workspaces(const graph::Graph& graph, const std::vector<Subgraph>& subgraphs) const {
+  if (subgraphs.empty()) return;
+  const ProgramDescription description(graph, impl_->options);
+  for (const Subgraph& subgraph : subgraphs) {
+    const std::string what = text_of(graph, subgraph.nodes);
+    if (subgraph.level < 0 || static_cast<std::size_t>(subgraph.level) >= impl_->levels.size() ||
+        impl_->levels[static_cast<std::size_t>(subgraph.level)].subgraphs == nullptr) {
+      throw Error("no plugin of '" + name() + "' fuses " + what);
+    }
+    const Level& level = impl_->levels[static_cast<std::size_t>(subgraph.level)];
+    std::vector<uint32_t> ops(subgraph.nodes.count);
+    gpunn_subgraph_support answer{};
+    answer.struct_size = sizeof(answer);
+    answer.ops = ops.data();
+    const plugins::CallResult result = plugins::guarded([&](gpunn_error* error) {
+      return level.subgraphs->query(level.device, description.get(), static_cast<uint32_t>(subgraph.nodes.first),
+                                    static_cast<uint32_t>(subgraph.nodes.count), &answer, error);
+    });
+    if (!result.ok() || answer.workspace_bytes <= subgraph.workspace_bytes) continue;
+    throw Error(what + " take a workspace of " + human_bytes(answer.workspace_bytes) + ", and were planned with " +
+                human_bytes(subgraph.workspace_bytes));
+  }
+}
+
 struct FusedSubgraph::State {
   const Level* level = nullptr;
   std::size_t level_index = 0;

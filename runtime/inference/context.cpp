@@ -88,7 +88,11 @@ Context::~Context() {
 execution::Executable& Context::executable(int64_t rows) {
   if (model_.saved != nullptr) rows = model_.saved->planned_rows(rows);
   auto& kept = executables_[static_cast<std::size_t>(rows - 1)];
-  if (kept == nullptr) kept = make_executable(rows);
+  if (kept == nullptr && model_.saved != nullptr) {
+    kept = make_executable_of_file(rows);
+  } else if (kept == nullptr) {
+    kept = make_executable(rows);
+  }
   return *kept;
 }
 
@@ -112,6 +116,21 @@ void Context::make_constants(const execution::CompiledProgram& making, const gra
   // Those that are there already are kept: others may be reading them.
   execution::CompiledProgram rest = making;
   std::erase_if(rest.graph.nodes(), [&](const graph::Node& node) {
+// What kernels refuse is the file's mistake.
+std::unique_ptr<execution::Executable> Context::make_executable_of_file(int64_t rows) {
+  try {
+    return make_executable(rows);
+  } catch (const DeviceLostError&) {
+    throw;
+  } catch (const execution::OutOfMemory&) {
+    throw;
+  } catch (const Error& error) {
+    throw Error(model_.saved->file + ": its program for " + std::to_string(rows) +
+                    " rows does not run here: " + error.what() + "; write it anew with 'gpunn export'",
+                error.code());
+  }
+}
+
     return std::ranges::all_of(node.outputs,
                                [&](graph::ValueId id) { return constants_->owners.contains(program.value(id).name); });
   });

@@ -63,6 +63,7 @@ class Context {
  private:
   execution::Executable& executable(int64_t rows);
   std::unique_ptr<execution::Executable> make_executable(int64_t rows);
+  std::unique_ptr<execution::Executable> make_executable_of_file(int64_t rows);
   void count_memory();
   void write_constants(const Weights& weights);  // of an engine file
   void make_constants(const execution::CompiledProgram& making, const graph::Graph& program);

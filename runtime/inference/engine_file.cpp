@@ -170,6 +170,7 @@ class Parser {
 
   SavedEngine engine_of(const Json& header) {
     SavedEngine engine;
+    engine.file = origin_;
     engine.target = target_of_json(header.at("target"));
     engine.experiment = header.at("experiment").get<std::string>();
     engine.info = storage::parse_model_info(header.at("model").get<std::string>());

@@ -49,21 +49,6 @@ std::string plugins_text(const std::vector<EnginePlugin>& plugins) {
   return join(names, ", ");
 }
 
-// A program has what Context binds, for rows that it has room for.
-void require_program(const graph::Graph& program, const ForwardModel& model) {
-  const auto require = [&](const char* name, graph::Storage storage) {
-    const graph::ValueId id = find_variable(program, name, storage);
-    if (id == graph::kNoValue) throw Error("a program has no variable " + in_quotes(name));
-    const Shape& shape = program.value(id).type.shape;
-    if (shape.empty() || shape.front() != model.max_batch)
-      throw Error("a program's " + in_quotes(name) + " is too small");
-  };
-  require(variable::kInput, graph::Storage::data);
-  require(variable::kRows, graph::Storage::data);
-  require(variable::kLogits, graph::Storage::state);
-  if (model.has_task()) require(variable::kPredictions, graph::Storage::state);
-}
-
 }  // namespace
 
 EngineTarget target_of(const execution::Backend& backend) {
@@ -127,18 +112,14 @@ OpenedModel open_engine(const std::filesystem::path& file, const ModelOptions& o
     throw Error(file.string() + ": this engine was planned for something else; export it here:" + apart,
                 ExitCode::usage);
   }
-  opened.model =
-      forward_model(std::move(experiment), engine->info, opened.backend->info().alignment, engine->max_batch());
-  const auto is_of = [](const training::ParameterLayout& layout, const std::vector<float>& values) {
-    return static_cast<std::size_t>(layout.total) == values.size();
-  };
-  const std::size_t channels = opened.model.info.input.mean.size();
-  if (!is_of(opened.model.layout, engine->weights.parameters) ||
-      !is_of(opened.model.buffers, engine->weights.buffers) || engine->weights.scale.size() != channels ||
-      engine->weights.shift.size() != channels) {
-    throw Error(file.string() + ": its weights are not those of its model; write it anew with 'gpunn export'");
+  try {
+    opened.model =
+        forward_model(std::move(experiment), engine->info, opened.backend->info().alignment, engine->max_batch());
+    require_runnable(*engine, opened.model, *opened.backend);
+  } catch (const Error& error) {
+    throw Error(file.string() + ": not a sound engine: " + error.what() + "; write it anew with 'gpunn export'",
+                error.code());
   }
-  for (const auto& [rows, program] : engine->programs) require_program(program.graph, opened.model);
   opened.weights = std::move(engine->weights);
   opened.model.saved = std::move(engine);
   return opened;

@@ -32,6 +32,7 @@ namespace {
 constexpr std::array kStorages = {Storage::arena,     Storage::parameters, Storage::gradients,
                                   Storage::optimizer, Storage::state,      Storage::data};
 constexpr std::size_t kMostAttributeBytes = 4096;
+constexpr int kMostViews = 1000;  // of one another: each costs a step whenever a root is looked for
 
 Storage storage_of(const std::string& name) {
   for (const Storage storage : kStorages) {
@@ -47,7 +48,9 @@ std::vector<uint8_t> bytes_of(const Attributes& attrs) {
 
 Attributes attributes_of(const std::vector<uint8_t>& values) {
   if (values.empty()) return {};
-  if (values.size() > kMostAttributeBytes) throw Error("an op has too many attributes");
+  if (values.size() < sizeof(uint32_t) || values.size() > kMostAttributeBytes) {
+    throw Error("an op has attributes of " + std::to_string(values.size()) + " bytes");
+  }
   std::vector<std::byte> bytes;
   bytes.reserve(values.size());
   for (const uint8_t value : values) bytes.push_back(static_cast<std::byte>(value));
@@ -92,9 +95,11 @@ void read_view(const Json& json, ValueId id, Graph& g) {
 
 void require_roots(const Graph& g) {
   for (ValueId id = 0; id < static_cast<ValueId>(g.values().size()); ++id) {
-    std::size_t steps = 0;
+    int steps = 0;
     for (ValueId of = id; of != kNoValue; of = g.value(of).view_of) {
-      if (++steps > g.values().size()) throw Error("the view " + in_quotes(g.value(id).name) + " is of itself");
+      if (++steps > kMostViews) {
+        throw Error("the view " + in_quotes(g.value(id).name) + " is of itself, or of too many others");
+      }
     }
   }
 }

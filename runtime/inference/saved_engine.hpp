@@ -40,6 +40,7 @@ EngineTarget target_of(const execution::Backend& backend);
 
 // A model with its programs planned for one backend, as an engine file holds it.
 struct SavedEngine {
+  std::string file;  // that it was read from, for errors
   EngineTarget target;
   std::string experiment;  // YAML, resolved
   ModelInfo info;
@@ -52,6 +53,9 @@ struct SavedEngine {
 };
 
 struct ForwardModel;
+// Throws Error where the weights or programs are not those of the model, a tensor would lie outside of its memory, or
+// the device has too little memory.
+void require_runnable(const SavedEngine& engine, const ForwardModel& model, const execution::Backend& backend);
 // Throws Error(usage) where the model is of an engine that has no program for so many rows.
 void require_planned(const ForwardModel& model, int64_t rows);
 

@@ -1,0 +1,167 @@
+// Engine files: reading them, and running those that are sound on the backend cpu. An input is the JSON text of a
+// header up to a byte 0, and the arrays behind it. What would stop nearly every input at once is made here: the
+// checksum, the length of the header, and the device that the engine is for.
+#include <gpunn/engine.hpp>
+#include <gpunn/model.hpp>
+#include <gpunn/network.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <span>
+#include <sstream>
+#include <vector>
+
+#include "common/text.hpp"
+#include "data/part_digest.hpp"
+#include "fuzz.hpp"
+#include "inference/program_json.hpp"
+#include "inference/saved_engine.hpp"
+#include "training/open_backend.hpp"
+
+namespace {
+
+using namespace gpunn;
+namespace fs = std::filesystem;
+
+constexpr std::size_t kCrc = 12, kCovered = 16, kHeader = 24, kAlign = 64;
+constexpr uint64_t kFewBytes = uint64_t{1} << 26;  // a machine has room for more, and a process that fuzzes has not
+
+std::string read(const fs::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+std::string input_of(const std::string& engine) {
+  uint64_t header = 0;
+  std::memcpy(&header, engine.data() + kCovered, sizeof(header));
+  const std::size_t arrays = std::min((kHeader + header + kAlign - 1) / kAlign * kAlign, engine.size());
+  return engine.substr(kHeader, header) + '\0' + engine.substr(arrays);
+}
+
+std::string engine_of(std::string_view input) {
+  const std::size_t header = std::min(input.find('\0'), input.size());
+  std::string engine = "gpunnENG" + std::string(kHeader - 8, '\0');
+  engine[8] = 1;
+  const auto size = static_cast<uint64_t>(header);
+  std::memcpy(engine.data() + kCovered, &size, sizeof(size));
+  engine += input.substr(0, header);
+  engine.resize((engine.size() + kAlign - 1) / kAlign * kAlign);
+  if (header < input.size()) engine += input.substr(header + 1);
+  engine.resize((engine.size() + kAlign - 1) / kAlign * kAlign);
+  const std::string_view covered = std::string_view(engine).substr(kCovered);
+  const uint32_t crc = data::crc32_of(std::as_bytes(std::span(covered)));
+  std::memcpy(engine.data() + kCrc, &crc, sizeof(crc));
+  return engine;
+}
+
+// Weights that no program reads are zeros, and not in the file.
+bool tells_of_many_weights(std::string_view input) {
+  const auto header = inference::Json::parse(input.substr(0, input.find('\0')), nullptr, false);
+  if (!header.is_object() || !header.contains("weights")) return false;
+  const auto& weights = header["weights"];
+  return weights.is_array() && !weights.empty() && weights[0].is_number_unsigned() &&
+         weights[0].get<uint64_t>() > kFewBytes / sizeof(float);
+}
+
+// What the machine would have to hold.
+uint64_t bytes_of(const inference::SavedEngine& engine) {
+  uint64_t bytes = 0;
+  for (const auto& [rows, program] : engine.programs) {
+    bytes = std::max(bytes, program.plan.arena_bytes);
+    for (const graph::Value& value : program.graph.values()) {
+      bytes = std::max<uint64_t>(bytes, value.type.bytes());
+    }
+  }
+  return bytes;
+}
+
+// Small models of most kinds of layers and types.
+void write_corpus(const fs::path& folder) {
+  const auto write = [&](const std::string& name, const std::string& layers, const std::string& more, Shape sample,
+                         std::vector<std::string> outputs) {
+    const Experiment experiment = parse_experiment(
+        "name: m\nmodel:\n  layers:\n" + layers + "data: {dataset: arrays, batch_size: 2}\n" + "backend: cpu\n" + more,
+        "m.yaml");
+    ModelInfo info;
+    info.input.mean.assign(static_cast<std::size_t>(sample.front()), 0.5);
+    info.input.stddev.assign(static_cast<std::size_t>(sample.front()), 2.0);
+    info.input.sample = {DType::u8, std::move(sample)};
+    info.outputs = std::move(outputs);
+    const fs::path run = folder / "m.h5", engine = folder / "m.engine";
+    Network(experiment, info).save(run);
+    export_engine(run, engine, {2, 1}, {.backend = "cpu", .threads = 1});
+    std::ofstream(folder / ("made-" + name), std::ios::binary) << input_of(read(engine));
+    fs::remove(run);
+    fs::remove(engine);
+  };
+  const std::string residual =
+      "    - conv2d: {filters: 4, kernel: 3, padding: 1}\n    - batch_norm\n    - relu: {name: r}\n"
+      "    - conv2d: {filters: 4, kernel: 3, padding: 1}\n    - batch_norm: {name: n}\n    - add: {from: [r, n]}\n"
+      "    - relu\n    - max_pool: {kernel: 2}\n    - flatten\n    - linear: {units: 3}\n";
+  write("linear", "    - linear: {units: 2}\n", "", {3}, {"a", "b"});
+  write("residual", residual, "", {2, 4, 4}, {"a", "b", "c"});
+  write("bf16", residual, "training: {precision: bf16}\n", {2, 4, 4}, {"a", "b", "c"});
+  write("image", "    - conv2d: {filters: 12, kernel: 3, padding: 1}\n    - pixel_shuffle: {factor: 2}\n", "",
+        {3, 4, 4}, {});
+}
+
+struct Workplace {
+  fuzz::Folder folder;
+  inference::EngineTarget target;
+
+  Workplace() {
+    const Experiment experiment = parse_experiment(
+        "name: m\nmodel: {layers: [{linear: {units: 2}}]}\ndata: {dataset: arrays, batch_size: 2}\nbackend: cpu\n",
+        "m.yaml");
+    const plugins::PluginRegistry registry(experiment.plugins);
+    target = inference::target_of(*training::open_backend(experiment, registry, "cpu"));
+  }
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {
+  ::setenv("GPUNN_PLUGIN_PATH", GPUNN_FUZZ_PLUGINS, 1);
+  for (int i = 1; i < *count; ++i) {
+    if (!fs::is_directory((*arguments)[i])) continue;
+    write_corpus((*arguments)[i]);
+    break;
+  }
+  return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t bytes) {
+  static const Workplace here;
+  const std::string_view input = fuzz::text_of(data, bytes);
+  fuzz::expect_at_most_an_error([&] { inference::parse_engine(input, "x.engine"); });
+  if (tells_of_many_weights(input)) return 0;
+  const std::string engine = engine_of(input);
+  const fs::path file = here.folder.path / "x.engine";
+  try {
+    inference::SavedEngine saved = inference::parse_engine(engine, file.string());
+    if (bytes_of(saved) > kFewBytes) return 0;
+    saved.target = here.target;
+    inference::save_engine(file, saved);
+    const Model model = Model::load(file, {.threads = 1, .calls = 1});
+    const ModelTensor& in = model.inputs().front();
+    for (const int64_t rows : {int64_t{1}, model.max_batch()}) {
+      Shape shape = in.row.shape, answer = model.outputs().front().row.shape;
+      shape.insert(shape.begin(), rows);
+      answer.insert(answer.begin(), rows);
+      const std::vector<std::byte> sample(static_cast<std::size_t>(rows) * in.row.bytes());
+      std::vector<float> values(static_cast<std::size_t>(element_count(answer)));
+      model.run(ArrayView{.name = in.name, .dtype = in.row.dtype, .shape = shape, .data = sample.data()},
+                MutableArrayView{.name = "", .dtype = DType::f32, .shape = answer, .data = values.data()});
+    }
+  } catch (const Error& error) {
+    if (std::string_view(error.what()).find("x.engine") == std::string_view::npos) {
+      std::fprintf(stderr, "an error that does not name the file: %s\n", error.what());
+      std::abort();
+    }
+  }
+  return 0;
+}
