@@ -6,7 +6,7 @@ import ssl
 import subprocess
 import unittest
 
-from served import FOLDER, GPUNN, LIMIT, Server, ServingTest, digits
+from served import FOLDER, GPUNN, LIMIT, Server, ServingTest, certificate, digits
 
 
 class SecurityTest(ServingTest):
@@ -37,20 +37,16 @@ class SecurityTest(ServingTest):
 
     @unittest.skipUnless(shutil.which("openssl"), "no openssl to make a certificate with")
     def test_tls(self):
-        key, certificate = FOLDER / "key.pem", FOLDER / "certificate.pem"
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
-                        "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
-                       check=True, capture_output=True, timeout=LIMIT)
-        arguments = [f"digits={digits()}", "--tls-certificate", certificate, "--tls-key", key]
+        chain, key = certificate()
         try:
-            server = Server(*arguments)
+            server = Server(f"digits={digits()}", "--tls-certificate", chain, "--tls-key", key)
         except AssertionError as failure:
             if "built without OpenSSL" in str(failure):
                 self.skipTest("built without OpenSSL")
             raise
         with server:
             self.assertIn("https://", server.line)
-            context = ssl.create_default_context(cafile=certificate)
+            context = ssl.create_default_context(cafile=chain)
             with context.wrap_socket(server.socket(), server_hostname="127.0.0.1") as stream:
                 for _ in range(2):  # kept alive
                     stream.sendall(b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -53,6 +53,16 @@ def points():
     return points.run
 
 
+def certificate():
+    """A certificate for 127.0.0.1 that signs itself, and its key; `openssl` makes them."""
+    if not hasattr(certificate, "files"):
+        certificate.files = FOLDER / "certificate.pem", FOLDER / "key.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", certificate.files[1],
+                        "-out", certificate.files[0], "-days", "2", "-subj", "/CN=localhost", "-addext",
+                        "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True, timeout=LIMIT)
+    return certificate.files
+
+
 def png(side):
     """A grey PNG of side by side pixels: a light bar on black."""
     def chunk(kind, content):

@@ -5,9 +5,10 @@ import re
 import shutil
 import subprocess
 import sys
+import unittest
 from pathlib import Path
 
-from served import LIMIT, Server, ServingTest, digits
+from served import FOLDER, LIMIT, Server, ServingTest, certificate, digits
 
 PYTHON = os.environ.get("GPUNN_TRITON_PYTHON", sys.executable)
 
@@ -18,12 +19,13 @@ class TritonTest(ServingTest):
             self.skipTest(f"no tritonclient: pip install 'tritonclient[{face}]==2.50.0', or name a Python that has it in "
                           "GPUNN_TRITON_PYTHON")
 
-    def grpc_server(self, **environment):
+    def grpc_server(self, *arguments, **environment):
         try:
-            return Server(f"digits={digits()}", "--grpc-port", "0", environment=environment)
+            return Server(f"digits={digits()}", "--grpc-port", "0", *arguments, environment=environment)
         except AssertionError as failure:
-            if "gRPC can't be served" in str(failure):
-                self.skipTest("gpunn was built without gRPC")
+            for feature, words in (("gRPC", "gRPC can't be served"), ("OpenSSL", "built without OpenSSL")):
+                if words in str(failure):
+                    self.skipTest(f"gpunn was built without {feature}")
             raise
 
     def run_client(self, *arguments):
@@ -58,6 +60,44 @@ for headers in ({{}}, {{"authorization": "Bearer wrong"}}):
     else:
         raise AssertionError("no error")
 """)
+
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl to make a certificate with")
+    def test_grpc_over_tls(self):
+        self.need_client("grpc")
+        chain, key = certificate()
+        with self.grpc_server("--tls-certificate", chain, "--tls-key", key) as server:
+            self.run_client("-c", f"""
+import grpc
+import numpy as np
+import tritonclient.grpc as triton
+client = triton.InferenceServerClient("{server.grpc}", ssl=True, root_certificates="{chain}")
+assert client.is_server_ready()
+image = triton.InferInput("image", (1, 1, 28, 28), "UINT8").set_data_from_numpy(np.zeros((1, 1, 28, 28), np.uint8))
+assert abs(client.infer("digits", [image]).as_numpy("probabilities").sum() - 1) < 1e-5
+# A client that does not know the certificate, and one that speaks no TLS.
+for stranger in (triton.InferenceServerClient("{server.grpc}", ssl=True), triton.InferenceServerClient("{server.grpc}")):
+    try:
+        stranger.is_server_live(client_timeout=20)
+    except triton.InferenceServerException as error:
+        assert error.status() == "StatusCode.UNAVAILABLE", error
+    else:
+        raise AssertionError("no error")
+""")
+            server.terminate()
+            self.assertEqual(server.ended()[0], 0)
+
+    def test_grpc_loses_no_call_when_the_service_stops(self):
+        self.need_client("grpc")
+        log = FOLDER / "grpc.log"
+        with self.grpc_server("--instances", "2", "--access-log", log) as server:
+            clients = subprocess.Popen([PYTHON, "-B", Path(__file__).with_name("triton_load.py"), server.grpc],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(clients.stdout.readline().strip(), "busy")
+            server.terminate()
+            said, problems = clients.communicate(timeout=LIMIT)
+            self.assertEqual(clients.returncode, 0, said + problems)
+            self.assertEqual(server.ended()[0], 0)
+        self.assertEqual(int(said.split()[0]), log.read_text().count('/v2/models/digits/infer HTTP/1.1" 200 '))
 
     def test_perf_analyzer(self):
         program = shutil.which("perf_analyzer") or str(Path(PYTHON).with_name("perf_analyzer"))
