@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <numeric>
 #include <string_view>
@@ -23,10 +25,27 @@ namespace {
 // What a call reads before it can be captured and launched: once for the kernels' own preparations, once to capture.
 constexpr int kRunsToPrepare = 2;
 // An input goes into pinned memory in pieces: while one is copied there, those before it are on their way to the
-// device. A thread copies about 10 GB/s, a device takes up to 50, so that large inputs want several.
-constexpr int64_t kUploadPiece = 512 * 1024;
-constexpr int64_t kLargeInput = 4 * 1024 * 1024;
-constexpr int64_t kUploadThreads = 8;
+// device. A thread copies about 10 GB/s, a device takes up to 50, so that large arrays want several.
+constexpr int64_t kCopyPiece = 512 * 1024;
+constexpr int64_t kLargeArray = 4 * 1024 * 1024;
+constexpr int64_t kCopyThreads = 8;
+
+// Calls copy(first, last) for pieces of an array, on several threads if it is large.
+void copy_in_pieces(uint64_t bytes, const std::function<void(int64_t first, int64_t last)>& copy) {
+  const auto end = static_cast<int64_t>(bytes);
+  data::for_row_stretches(end, kCopyPiece, copy, end < kLargeArray ? 1 : kCopyThreads);
+}
+
+void copy_array(void* to, const void* from, uint64_t bytes) {
+  if (bytes < static_cast<uint64_t>(kLargeArray)) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  copy_in_pieces(bytes, [&](int64_t first, int64_t last) {
+    std::memcpy(static_cast<std::byte*>(to) + first, static_cast<const std::byte*>(from) + first,
+                static_cast<std::size_t>(last - first));
+  });
+}
 
 template <class T>
 void write_values(execution::Variables& variables, const char* name, const TensorType& type, Storage storage,
@@ -41,6 +60,7 @@ Context::Context(const ForwardModel& model, std::unique_ptr<execution::Backend> 
                  const Context* first)
     : model_(model),
       backend_(std::move(backend)),
+      on_host_(std::string_view(backend_->info().memory_domain) == "host"),
       variables_(*backend_),
       constants_(first != nullptr ? first->constants_ : std::make_shared<SharedConstants>()),
       executables_(static_cast<std::size_t>(model.max_batch)) {
@@ -64,7 +84,7 @@ Context::Context(const ForwardModel& model, std::unique_ptr<execution::Backend> 
 
   const TensorType input = forward_rows(model_.info.input.sample, model_.max_batch);
   input_address_ = variables_.create(variable::kInput, input, Storage::data);
-  staged_input_ = backend_->allocate(input.bytes(), GPUNN_MEMORY_PINNED);
+  if (!on_host_) staged_input_ = backend_->allocate(input.bytes(), GPUNN_MEMORY_PINNED);
   std::vector<const char*> outputs = {variable::kLogits};
   if (model_.has_task()) outputs.push_back(variable::kPredictions);
   for (const char* name : outputs) {
@@ -72,7 +92,7 @@ Context::Context(const ForwardModel& model, std::unique_ptr<execution::Backend> 
     const TensorType type = forward_rows(row, model_.max_batch);
     row_bytes_.push_back(row.bytes());
     output_addresses_.push_back(variables_.create(name, type, Storage::state));
-    staged_outputs_.push_back(backend_->allocate(type.bytes(), GPUNN_MEMORY_PINNED));
+    if (!on_host_) staged_outputs_.push_back(backend_->allocate(type.bytes(), GPUNN_MEMORY_PINNED));
   }
   arena_ = backend_->allocate(largest.plan.arena_bytes);
   count_memory();
@@ -96,6 +116,21 @@ execution::Executable& Context::executable(int64_t rows) {
   return *kept;
 }
 
+// What kernels refuse is the file's mistake.
+std::unique_ptr<execution::Executable> Context::make_executable_of_file(int64_t rows) {
+  try {
+    return make_executable(rows);
+  } catch (const DeviceLostError&) {
+    throw;
+  } catch (const execution::OutOfMemory&) {
+    throw;
+  } catch (const Error& error) {
+    throw Error(model_.saved->file + ": its program for " + std::to_string(rows) +
+                    " rows does not run here: " + error.what() + "; write it anew with 'gpunn export'",
+                error.code());
+  }
+}
+
 void Context::make_constants(const execution::CompiledProgram& making, const graph::Graph& program) {
   if (making.graph.nodes().empty()) return;
   const std::lock_guard lock(constants_->mutex);
@@ -116,21 +151,6 @@ void Context::make_constants(const execution::CompiledProgram& making, const gra
   // Those that are there already are kept: others may be reading them.
   execution::CompiledProgram rest = making;
   std::erase_if(rest.graph.nodes(), [&](const graph::Node& node) {
-// What kernels refuse is the file's mistake.
-std::unique_ptr<execution::Executable> Context::make_executable_of_file(int64_t rows) {
-  try {
-    return make_executable(rows);
-  } catch (const DeviceLostError&) {
-    throw;
-  } catch (const execution::OutOfMemory&) {
-    throw;
-  } catch (const Error& error) {
-    throw Error(model_.saved->file + ": its program for " + std::to_string(rows) +
-                    " rows does not run here: " + error.what() + "; write it anew with 'gpunn export'",
-                error.code());
-  }
-}
-
     return std::ranges::all_of(node.outputs,
                                [&](graph::ValueId id) { return constants_->owners.contains(program.value(id).name); });
   });
@@ -194,16 +214,14 @@ void Context::upload_input(const void* input, uint64_t bytes) {
   auto* const to = static_cast<std::byte*>(input_address_);
   auto* const staged = static_cast<std::byte*>(staged_input_.data());
   const auto* const from = static_cast<const std::byte*>(input);
+  if (on_host_) return copy_array(to, from, bytes);
   std::mutex stream;
-  const auto copy = [&](int64_t first, int64_t last) {
+  copy_in_pieces(bytes, [&](int64_t first, int64_t last) {
     const auto count = static_cast<uint64_t>(last - first);
     std::memcpy(staged + first, from + first, count);
     const std::lock_guard lock(stream);
     backend_->enqueue_upload(to + first, staged + first, count);
-  };
-  const auto end = static_cast<int64_t>(bytes);
-  if (std::string_view(backend_->info().memory_domain) == "host") return copy(0, end);
-  data::for_row_stretches(end, kUploadPiece, copy, end < kLargeInput ? 1 : kUploadThreads);
+  });
 }
 
 void Context::run_prepared(execution::Executable& executable, int64_t rows, const void* input,
@@ -212,12 +230,14 @@ void Context::run_prepared(execution::Executable& executable, int64_t rows, cons
   upload_input(input, count * model_.info.input.sample.bytes());
   executable.run();
   for (const OutputTarget& target : outputs) {
+    if (on_host_) break;
     backend_->enqueue_download(staged_outputs_[target.output].data(), output_addresses_[target.output],
                                count * row_bytes_[target.output]);
   }
   backend_->synchronize();
   for (const OutputTarget& target : outputs) {
-    std::memcpy(target.data, staged_outputs_[target.output].data(), count * row_bytes_[target.output]);
+    const void* const from = on_host_ ? output_addresses_[target.output] : staged_outputs_[target.output].data();
+    copy_array(target.data, from, count * row_bytes_[target.output]);
   }
 }
 

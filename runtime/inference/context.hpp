@@ -73,9 +73,10 @@ class Context {
 
   const ForwardModel& model_;
   std::unique_ptr<execution::Backend> backend_;
+  bool on_host_;  // its memory is the host's: nothing is staged
   execution::Variables variables_;
   std::shared_ptr<SharedConstants> constants_;
-  execution::Buffer staged_input_;
+  execution::Buffer staged_input_;  // none where on_host_
   std::vector<execution::Buffer> staged_outputs_;
   std::vector<uint64_t> row_bytes_;            // of each output
   std::vector<const void*> output_addresses_;  // on the device

@@ -106,8 +106,12 @@ EngineProgram build_engine(const ForwardModel& model, int64_t rows, const execut
   if (!making.nodes().empty()) {
     engine.constants = execution::place_and_plan(std::move(making), backend, execution::FuseSubgraphs::none, options);
   }
+  Details in_outputs;
+  if (passes.on(EnginePassId::in_place)) in_outputs = write_outputs_directly(lowered);
   engine.program = execution::place_and_plan(std::move(lowered), backend, execution::FuseSubgraphs::allowed, options);
-  report(EnginePassId::in_place, in_place_of(engine.program));
+  Details in_place = in_place_of(engine.program);
+  in_place.insert(in_place.end(), in_outputs.begin(), in_outputs.end());
+  report(EnginePassId::in_place, std::move(in_place));
   return engine;
 }
 

@@ -19,7 +19,7 @@ const std::vector<EnginePass>& engine_passes() {
       {"fuse", "bias, residual sum and ReLU go into the convolution or product in front"},
       {"layout", "images lie channels-last where the kernels are faster so"},
       {"fold_constants", "ops that read weights alone run once, when the model is loaded"},
-      {"in_place", "results take over the memory of inputs that are read no more"},
+      {"in_place", "results take over the memory of inputs that are read no more, or lie in the outputs at once"},
   };
   return passes;
 }

@@ -6,10 +6,14 @@
 #include <gpunn/network.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
+#include <random>
 #include <span>
 #include <sstream>
 #include <vector>
@@ -101,12 +105,48 @@ void write_corpus(const fs::path& folder) {
   const std::string residual =
       "    - conv2d: {filters: 4, kernel: 3, padding: 1}\n    - batch_norm\n    - relu: {name: r}\n"
       "    - conv2d: {filters: 4, kernel: 3, padding: 1}\n    - batch_norm: {name: n}\n    - add: {from: [r, n]}\n"
-      "    - relu\n    - max_pool: {kernel: 2}\n    - flatten\n    - linear: {units: 3}\n";
+      "    - relu\n    - max_pool: {window: 2}\n    - flatten\n    - linear: {units: 3}\n";
   write("linear", "    - linear: {units: 2}\n", "", {3}, {"a", "b"});
   write("residual", residual, "", {2, 4, 4}, {"a", "b", "c"});
   write("bf16", residual, "training: {precision: bf16}\n", {2, 4, 4}, {"a", "b", "c"});
   write("image", "    - conv2d: {filters: 12, kernel: 3, padding: 1}\n    - pixel_shuffle: {factor: 2}\n", "",
         {3, 4, 4}, {});
+}
+
+using Json = inference::Json;
+using Random = std::minstd_rand;
+
+int64_t other_number(int64_t number, Random& random) {
+  constexpr std::array<int64_t, 12> kSpecial = {
+      -1, 0, 1, 2, 3, 64, 255, 1 << 20, INT32_MAX, int64_t{1} << 40, INT64_MAX, INT64_MIN};
+  const auto twice = static_cast<int64_t>(static_cast<uint64_t>(number) * 2);
+  const std::array<int64_t, 4> near = {number ^ 1, number ^ 64, twice, number / 2};
+  return random() % 2 == 0 ? near[random() % near.size()] : kSpecial[random() % kSpecial.size()];
+}
+
+// Changes one thing at a random place: libFuzzer's own changes seldom leave a text that is JSON.
+void change(Json& json, Random& random) {
+  if (json.is_structured() && !json.empty()) {
+    auto at = json.begin();
+    std::advance(at, static_cast<std::ptrdiff_t>(random() % json.size()));
+    if (random() % 16 != 0) return change(*at, random);
+    if (json.is_array() && random() % 2 == 0) {
+      json.push_back(Json(*at));
+    } else {
+      json.erase(at);
+    }
+  } else if (json.is_number_float()) {
+    json = random() % 2 == 0 ? 0.0 : -1e30;
+  } else if (json.is_number()) {
+    json = other_number(json.get<int64_t>(), random);
+  } else if (json.is_boolean()) {
+    json = !json.get<bool>();
+  } else if (json.is_string()) {
+    constexpr std::array kWords = {"f32",   "i32",         "bf16",   "u8",     "arena",       "parameters",
+                                   "state", "data",        "input",  "logits", "predictions", "input.rows",
+                                   "COPY",  "GATHER_ROWS", "CONV2D", "MATMUL", "SOFTMAX"};
+    json = kWords[random() % kWords.size()];
+  }
 }
 
 struct Workplace {
@@ -132,6 +172,22 @@ extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {
     break;
   }
   return 0;
+}
+
+extern "C" std::size_t LLVMFuzzerMutate(uint8_t* data, std::size_t bytes, std::size_t most);
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(uint8_t* data, std::size_t bytes, std::size_t most, unsigned seed) {
+  Random random(seed);
+  const std::string_view input = fuzz::text_of(data, bytes);
+  const std::size_t header = std::min(input.find('\0'), input.size());
+  Json json = Json::parse(input.substr(0, header), nullptr, false);
+  if (json.is_discarded() || random() % 8 == 0) return LLVMFuzzerMutate(data, bytes, most);
+  for (uint64_t i = 0; i <= random() % 3; ++i) change(json, random);
+  const std::string text =
+      json.dump(-1, ' ', false, Json::error_handler_t::replace) + std::string(input.substr(header));
+  if (text.size() > most) return LLVMFuzzerMutate(data, bytes, most);
+  std::memcpy(data, text.data(), text.size());
+  return text.size();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t bytes) {

@@ -164,6 +164,30 @@ TEST_CASE("the plan of a call says what each pass did") {
       plan_inference(file, 2, {.backend = "cpu", .image_size = {}, .without_passes = {"in_place"}});
   CHECK(apart.arena_bytes >= report.arena_bytes);
   CHECK(pass_of(apart, "in_place").changes == 0);
+  CHECK(ops_of(apart, "COPY") == ops_of(report, "COPY") + 1);  // of the logits
+}
+
+TEST_CASE("what is only copied to an output lies there at once") {
+  graph::Graph g;
+  const TensorType type{DType::f32, {4}}, large{DType::f32, {8}};
+  const graph::ValueId x = g.add_value("x", type, graph::Storage::data);
+  const graph::ValueId y = g.add_view("y.rows", g.add_value("y", large, graph::Storage::state), type, 16);
+  const graph::ValueId z = g.add_value("z", type, graph::Storage::state);
+  const graph::ValueId made = g.add1(GPUNN_OP_RELU, "made", {}, {x});
+  g.add_into(GPUNN_OP_COPY, "to y", {}, {made}, {y});
+  g.add_into(GPUNN_OP_COPY, "to z", {}, {made}, {z});
+  SECTION("and is copied to a second one") {
+    CHECK(inference::write_outputs_directly(g) == std::vector<std::string>{"made"});
+    REQUIRE(g.nodes().size() == 2);
+    CHECK(g.root(made) == g.root(y));
+    CHECK(g.root_offset(made) == 16);
+    CHECK(g.nodes()[1].outputs.front() == z);
+  }
+  SECTION("but not where it changes behind the copy") {
+    g.add_into(GPUNN_OP_EXP, "later", {}, {x}, {made});
+    CHECK(inference::write_outputs_directly(g).empty());
+    CHECK(g.nodes().size() == 4);
+  }
 }
 
 TEST_CASE("ops of which nothing is read are removed, and what they alone read") {

@@ -1,11 +1,13 @@
 // Bodies of requests and answers, byte by byte.
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <catch.hpp>
 
+#include "serving/models/answer_memory.hpp"
 #include "serving/protocol/infer_request.hpp"
 #include "serving/protocol/infer_response.hpp"
 #include "serving/protocol/service_error.hpp"
@@ -148,6 +150,20 @@ TEST_CASE("an answer has its tensors as JSON or behind it") {
     CHECK(encoded.body.substr(encoded.header_bytes) == values + values);
     CHECK_THAT(encoded.body.substr(0, encoded.header_bytes), Contains(R"("parameters":{"binary_data_size":24})"));
   }
+  SECTION("large ones in the memory that they have") {
+    const auto large = std::make_shared<const std::string>(std::size_t{40'000}, '\3');
+    output.shape = {2, 5'000};
+    output.values = *large;
+    output.memory = large;
+    output.binary = true;
+    answer.outputs = {output, output};
+    const EncodedAnswer encoded = encode_infer_answer(answer);
+    CHECK(encoded.body.size() == encoded.header_bytes);
+    REQUIRE(encoded.rest.size() == 2);
+    CHECK(encoded.rest[1].bytes.data() == large->data());
+    CHECK(encoded.rest[1].bytes.size() == large->size());
+    CHECK(large.use_count() > 2);
+  }
   SECTION("as classes; NaN comes last") {
     output.classes = 2;
     answer.outputs = {output};
@@ -165,6 +181,25 @@ TEST_CASE("an answer has its tensors as JSON or behind it") {
     CHECK(encoded.body.substr(encoded.header_bytes) == std::string("\x12\0\0\0", 4) + "0.700000:1:a \"dog\"" +
                                                            std::string("\x12\0\0\0", 4) + "1.000000:1:a \"dog\"");
   }
+}
+
+TEST_CASE("large blocks of answers are used again, by answers of about their size") {
+  constexpr std::size_t kLarge = std::size_t{1} << 20;
+  std::shared_ptr<char[]> kept;
+  {
+    AnswerMemory memory;
+    std::shared_ptr<char[]> first = memory.take(kLarge), other = memory.take(kLarge);
+    const char* const address = first.get();
+    CHECK(other.get() != address);
+    first.reset();
+    CHECK(memory.take(kLarge / 8).get() != address);
+    first = memory.take(kLarge - 100);
+    CHECK(first.get() == address);
+    std::memset(first.get(), 1, kLarge - 100);
+    CHECK(memory.take(10) != nullptr);
+    kept = std::move(first);
+  }
+  kept[0] = 2;  // its memory outlives what it came from
 }
 
 TEST_CASE("an address is parts and parameters") {

@@ -9,6 +9,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -17,6 +18,9 @@ from pathlib import Path
 
 GPUNN = os.environ["GPUNN_PROGRAM"]
 SOURCE = Path(os.environ["GPUNN_SOURCE"])
+sys.path.insert(0, str(SOURCE / "tests" / "fuzz"))
+import make_corpus  # noqa: E402
+
 LIMIT = 60  # seconds that nothing here comes near
 
 FOLDER = Path(tempfile.mkdtemp(prefix="gpunn-serving-"))
@@ -51,6 +55,17 @@ def points():
     if not hasattr(points, "run"):
         points.run = train("points", "perceptron_points.yaml", "--steps", "4")
     return points.run
+
+
+def enlarger():
+    """An ONNX file that makes [1, 256, 256] of [1, 8, 8], f32: 256 KiB of 256 bytes."""
+    if not hasattr(enlarger, "file"):
+        onnx = make_corpus.Onnx
+        nodes = [onnx.node("Resize", ["x", "", "k"], ["y"], mode="nearest", coordinate_transformation_mode="asymmetric",
+                           nearest_mode="floor")]
+        enlarger.file = FOLDER / "enlarger.onnx"
+        enlarger.file.write_bytes(onnx.model((1, 8, 8), nodes, [onnx.tensor("k", (4,), [1.0, 1.0, 32.0, 32.0])]))
+    return enlarger.file
 
 
 def certificate():

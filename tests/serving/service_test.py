@@ -15,6 +15,7 @@ from connections import ConnectionsTest  # noqa: E402, F401
 from drain import DrainTest  # noqa: E402, F401
 from inference import InferenceTest  # noqa: E402, F401
 from images import ImagesTest  # noqa: E402, F401
+from large_answers import LargeAnswersTest  # noqa: E402, F401
 from repository import RepositoryTest  # noqa: E402, F401
 from security import SecurityTest  # noqa: E402, F401
 from triton import TritonTest  # noqa: E402, F401

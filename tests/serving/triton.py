@@ -8,7 +8,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from served import FOLDER, LIMIT, Server, ServingTest, certificate, digits
+from served import FOLDER, LIMIT, Server, ServingTest, certificate, digits, enlarger
 
 PYTHON = os.environ.get("GPUNN_TRITON_PYTHON", sys.executable)
 
@@ -23,7 +23,8 @@ class TritonTest(ServingTest):
         try:
             return Server(f"digits={digits()}", "--grpc-port", "0", *arguments, environment=environment)
         except AssertionError as failure:
-            for feature, words in (("gRPC", "gRPC can't be served"), ("OpenSSL", "built without OpenSSL")):
+            for feature, words in (("gRPC", "gRPC can't be served"), ("OpenSSL", "built without OpenSSL"),
+                                   ("protobuf", "built without protobuf")):
                 if words in str(failure):
                     self.skipTest(f"gpunn was built without {feature}")
             raise
@@ -85,6 +86,20 @@ for stranger in (triton.InferenceServerClient("{server.grpc}", ssl=True), triton
 """)
             server.terminate()
             self.assertEqual(server.ended()[0], 0)
+
+    def test_large_answers_over_grpc(self):
+        self.need_client("grpc")
+        with self.grpc_server(f"big={enlarger()}") as server:
+            self.run_client("-c", f"""
+import numpy as np
+import tritonclient.grpc as triton
+client = triton.InferenceServerClient("{server.grpc}")
+for rows in (1, 3):
+    image = np.arange(rows * 64, dtype=np.float32).reshape(rows, 1, 8, 8)
+    tensor = triton.InferInput("x", image.shape, "FP32").set_data_from_numpy(image)
+    large = client.infer("big", [tensor]).as_numpy("outputs")
+    assert np.array_equal(large, image.repeat(32, 2).repeat(32, 3))
+""")
 
     def test_grpc_loses_no_call_when_the_service_stops(self):
         self.need_client("grpc")

@@ -24,7 +24,7 @@ struct Classification : ImageCall {
 
 Response classified(const Classification& work) {
   const ModelInfo& info = work.model->model.info();
-  const std::string& bytes = work.result.outputs.front();
+  const std::string_view bytes = work.result.outputs.front().bytes;
   std::vector<float> predictions(bytes.size() / sizeof(float));
   std::memcpy(predictions.data(), bytes.data(), predictions.size() * sizeof(float));
   const Decoded decoded = tasks::find(info.task).decode(predictions, info.outputs, work.top);

@@ -26,7 +26,7 @@ struct DetectionCall : ImageCall {
 
 Response detected(const DetectionCall& work) {
   const ModelInfo& info = work.model->model.info();
-  const std::string& bytes = work.result.outputs.front();
+  const std::string_view bytes = work.result.outputs.front().bytes;
   std::vector<float> rows(bytes.size() / sizeof(float));
   std::memcpy(rows.data(), bytes.data(), rows.size() * sizeof(float));
   Decoded decoded = tasks::find(info.task).decode(rows, info.outputs, std::ssize(rows));

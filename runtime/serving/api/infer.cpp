@@ -104,7 +104,8 @@ Response answer_of(const Inference& inference) {
     output.name = tensor.name;
     output.dtype = tensor.row.dtype;
     output.shape = batch_shape(tensor.row.shape, rows);
-    output.values = inference.result.outputs[i];
+    output.values = inference.result.outputs[i].bytes;
+    output.memory = inference.result.outputs[i].memory;
     output.binary = wanted.binary.value_or(inference.request.binary_outputs);
     output.classes = wanted.classes;
     const std::vector<std::string>& labels = model.model.info().outputs;
@@ -113,12 +114,15 @@ Response answer_of(const Inference& inference) {
   EncodedAnswer encoded = encode_infer_answer(answer);
   Response response;
   response.body = std::move(encoded.body);
+  response.rest = std::move(encoded.rest);
   if (encoded.has_binary) {
     response.content_type = "application/octet-stream";
     response.headers.emplace_back("Inference-Header-Content-Length", std::to_string(encoded.header_bytes));
   }
   const Coding coding = accepted_coding(inference.exchange->header("Accept-Encoding"));
   if (coding != Coding::identity) {
+    for (const SharedBytes& part : response.rest) response.body += part.bytes;
+    response.rest.clear();
     response.body = compress(response.body, coding);
     response.headers.emplace_back("Content-Encoding", std::string(name_of(coding)));
   }

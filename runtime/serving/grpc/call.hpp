@@ -36,7 +36,7 @@ class CallExchange final : public Exchange {
       response.body = failure.what();
     }
     abandoned_ = true;
-    if (sent) sent(*this, peer, response.status, response.body.size(), Clock::now() - received_);
+    if (sent) sent(*this, peer, response.status, response.body_bytes(), Clock::now() - received_);
     std::exchange(done_, nullptr)(response);
   }
   void cancel() { gone_ = abandoned_ = true; }

@@ -60,7 +60,7 @@ std::size_t header_bytes_of(const Response& response) {
 grpc::Status read_inference(const Response& response, ModelInferResponse& message) {
   grpc::Status status = status_of(response);
   if (!status.ok()) return status;
-  if (read_infer_answer(response.body, header_bytes_of(response), message)) return status;
+  if (read_infer_answer(response, header_bytes_of(response), message)) return status;
   return {grpc::INTERNAL, "the answer can't be read"};
 }
 

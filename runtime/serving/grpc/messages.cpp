@@ -141,10 +141,12 @@ InferBody infer_body(const ModelInferRequest& request) {
   return result;
 }
 
-bool read_infer_answer(std::string_view body, std::size_t header_bytes, ModelInferResponse& response) {
+bool read_infer_answer(const Response& answer, std::size_t header_bytes, ModelInferResponse& response) {
+  const std::string_view body = answer.body;
   const Json document = Json::parse(body.substr(0, header_bytes), nullptr, false);
   if (!document.is_object()) return false;
-  std::string_view rest = body.substr(header_bytes);
+  std::string_view joined = body.substr(header_bytes);
+  auto part = answer.rest.begin();
   try {
     response.set_id(document.value("id", ""));
     response.set_model_name(document.at("model_name").get<std::string>());
@@ -155,9 +157,15 @@ bool read_infer_answer(std::string_view body, std::size_t header_bytes, ModelInf
       tensor.set_datatype(output.at("datatype").get<std::string>());
       for (const Json& size : output.at("shape")) tensor.add_shape(size.get<int64_t>());
       const auto bytes = output.at("parameters").at("binary_data_size").get<std::size_t>();
-      if (bytes > rest.size()) return false;
-      response.add_raw_output_contents(std::string(rest.substr(0, bytes)));
-      rest.remove_prefix(bytes);
+      if (part != answer.rest.end()) {
+        if (bytes != part->bytes.size()) return false;
+        response.add_raw_output_contents(part->bytes.data(), bytes);
+        ++part;
+        continue;
+      }
+      if (bytes > joined.size()) return false;
+      response.add_raw_output_contents(joined.data(), bytes);
+      joined.remove_prefix(bytes);
     }
   } catch (const Json::exception&) {
     return false;

@@ -7,6 +7,7 @@
 #include <google/protobuf/message.h>
 
 #include "inference.pb.h"
+#include "serving/http/exchange.hpp"
 
 namespace gpunn::serving {
 
@@ -22,7 +23,7 @@ struct InferBody {
 InferBody infer_body(const ::inference::ModelInferRequest& request);
 
 // The answer to that: JSON of `header_bytes`, with the tensors behind it. False: the body is none.
-bool read_infer_answer(std::string_view body, std::size_t header_bytes, ::inference::ModelInferResponse& response);
+bool read_infer_answer(const Response& answer, std::size_t header_bytes, ::inference::ModelInferResponse& response);
 
 // Reads JSON whose keys are the message's fields. False: it is none.
 bool read_json(const std::string& json, google::protobuf::Message& message);

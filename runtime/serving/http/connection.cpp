@@ -4,6 +4,7 @@
 #include <charconv>
 #include <exception>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
@@ -35,6 +36,12 @@ void append_number(std::string& text, std::size_t number) {
   std::array<char, 24> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
   text.append(digits.data(), end);
+}
+
+// Bytes that a write may take at once: Asio's own choice is 64 KiB.
+std::size_t unless_failed(const error_code& error, std::size_t /*written*/) {
+  constexpr std::size_t kMostAtOnce = std::size_t{4} << 20;
+  return error ? 0 : kMostAtOnce;
 }
 
 }  // namespace
@@ -117,9 +124,9 @@ void Connection::async_read_some(const Buffers& buffers, Handler handler) {
 template <class Buffers, class Handler>
 void Connection::async_write(const Buffers& buffers, Handler handler) {
 #ifdef GPUNN_WITH_TLS
-  if (tls_) return asio::async_write(*tls_, buffers, std::move(handler));
+  if (tls_) return asio::async_write(*tls_, buffers, unless_failed, std::move(handler));
 #endif
-  asio::async_write(socket_, buffers, std::move(handler));
+  asio::async_write(socket_, buffers, unless_failed, std::move(handler));
 }
 
 void Connection::set(State state, std::chrono::milliseconds limit) {
@@ -304,18 +311,21 @@ void Connection::write(Response response) {
   head_.append("HTTP/1.1 ");
   append_number(head_, static_cast<std::size_t>(response_.status));
   head_.append(" ").append(reason.data(), reason.size()).append("\r\nDate: ").append(loop_.date());
-  if (!response_.content_type.empty() && !response_.body.empty()) {
+  if (!response_.content_type.empty() && response_.body_bytes() > 0) {
     head_.append("\r\nContent-Type: ").append(response_.content_type);
   }
   head_.append("\r\nContent-Length: ");
-  append_number(head_, response_.body.size());
+  append_number(head_, response_.body_bytes());
   for (const auto& [name, value] : response_.headers) {
     head_.append("\r\n").append(name).append(": ").append(value);
   }
   head_.append(response_.close ? "\r\nConnection: close\r\n\r\n" : "\r\nConnection: keep-alive\r\n\r\n");
   set(State::sending, server_.options.limits.send);
-  const std::array<asio::const_buffer, 2> buffers = {
-      asio::buffer(head_), asio::buffer(response_.body.data(), is_head_ ? 0 : response_.body.size())};
+  std::vector<asio::const_buffer> buffers = {asio::buffer(head_)};
+  if (!is_head_) {
+    buffers.push_back(asio::buffer(response_.body));
+    for (const SharedBytes& part : response_.rest) buffers.emplace_back(part.bytes.data(), part.bytes.size());
+  }
   async_write(buffers, [self = shared_from_this()](const error_code& error, std::size_t /*bytes*/) {
     if (self->state_ == State::sending) self->on_written(error);
   });
@@ -323,7 +333,7 @@ void Connection::write(Response response) {
 
 void Connection::on_written(const error_code& error) {
   if (request_ != nullptr && server_.callbacks.sent) {
-    server_.callbacks.sent(*request_, peer_, error ? 499 : response_.status, response_.body.size(),
+    server_.callbacks.sent(*request_, peer_, error ? 499 : response_.status, response_.body_bytes(),
                            Clock::now() - request_->received());
   }
   if (error) return end();

@@ -2,8 +2,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,12 +15,23 @@ namespace gpunn::serving {
 
 using Clock = std::chrono::steady_clock;
 
+// Bytes, and what keeps them alive.
+struct SharedBytes {
+  std::shared_ptr<const void> memory;
+  std::string_view bytes;
+};
+
 // The response to a client. The server adds Content-Length, Connection and Date.
 struct Response {
   int status = 200;
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
+  std::vector<SharedBytes> rest = {};  // of the body, behind `body`: large tensors, which are not copied
+  std::size_t body_bytes() const {
+    return std::accumulate(rest.begin(), rest.end(), body.size(),
+                           [](std::size_t sum, const SharedBytes& part) { return sum + part.bytes.size(); });
+  }
   bool close = false;  // the connection ends with this answer
 };
 

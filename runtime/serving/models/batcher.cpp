@@ -12,14 +12,21 @@ namespace gpunn::serving {
 namespace {
 
 constexpr const char* kStopped = "the model is being unloaded";
+constexpr std::size_t kSmallBatch = std::size_t{64} << 10;
+constexpr std::size_t kMostShared = 4;
+
+// The part of a batch's output that answers one request. It shares the memory of the batch, but a client that reads
+// slowly must not hold much more than its own answer.
+SharedBytes part_of(const std::shared_ptr<char[]>& batch, std::size_t batch_bytes, std::size_t first, std::size_t bytes,
+                    AnswerMemory& memory) {
+  if (batch_bytes <= std::max(kSmallBatch, kMostShared * bytes)) return {batch, {batch.get() + first, bytes}};
+  std::shared_ptr<char[]> own = memory.take(bytes);
+  std::memcpy(own.get(), batch.get() + first, bytes);
+  const std::string_view view(own.get(), bytes);
+  return {std::move(own), view};
+}
 
 }  // namespace
-
-// An instance's memory for batches of several requests.
-struct Batcher::Buffers {
-  std::string input;
-  std::vector<std::string> outputs;
-};
 
 Batcher::Batcher(Model model, const BatchOptions& options, Statistics& statistics)
     : model_(std::move(model)), options_(options), statistics_(statistics) {
@@ -63,13 +70,12 @@ void Batcher::submit(Job job) {
 }
 
 void Batcher::work() {
-  Buffers buffers;
-  buffers.outputs.resize(model_.outputs().size());
+  std::string gathered;  // the input of a batch of several requests
   std::unique_lock lock(mutex_);
   while (wait_for_batch(lock)) {
     Jobs jobs = take_batch();
     lock.unlock();
-    run(jobs, buffers);
+    run(jobs, gathered);
     jobs.clear();  // what it held may be the last of something large
     lock.lock();
   }
@@ -104,7 +110,7 @@ void Batcher::refuse(Job& job, Failure why, int status, const std::string& messa
   job.done({.status = status, .message = message});
 }
 
-void Batcher::run(Jobs& jobs, Buffers& buffers) {
+void Batcher::run(Jobs& jobs, std::string& gathered) {
   const Clock::time_point begin = Clock::now();
   std::erase_if(jobs, [&](Job& job) {
     if (job.abandoned && job.abandoned()) {
@@ -123,7 +129,7 @@ void Batcher::run(Jobs& jobs, Buffers& buffers) {
   int status = 500;
   std::string failure;
   try {
-    return infer(jobs, rows, buffers, begin);
+    return infer(jobs, rows, gathered, begin);
   } catch (const DeviceLostError& error) {
     status = 503;
     failure = error.what();
@@ -136,19 +142,19 @@ void Batcher::run(Jobs& jobs, Buffers& buffers) {
   }
 }
 
-void Batcher::infer(Jobs& jobs, int64_t rows, Buffers& buffers, Clock::time_point begin) {
+void Batcher::infer(Jobs& jobs, int64_t rows, std::string& gathered, Clock::time_point begin) {
   const ModelTensor& input = model_.inputs().front();
   const void* samples = jobs.front().input;
   if (jobs.size() > 1) {
     const std::size_t row_bytes = input.row.bytes();
-    buffers.input.resize(static_cast<std::size_t>(rows) * row_bytes);
-    char* target = buffers.input.data();
+    gathered.resize(static_cast<std::size_t>(rows) * row_bytes);
+    char* target = gathered.data();
     for (const Job& job : jobs) {
       const std::size_t bytes = static_cast<std::size_t>(job.rows) * row_bytes;
       std::memcpy(target, job.input, bytes);
       target += bytes;
     }
-    samples = buffers.input.data();
+    samples = gathered.data();
   }
   std::vector<Shape> shapes;
   std::vector<std::size_t> wanted;
@@ -158,14 +164,15 @@ void Batcher::infer(Jobs& jobs, int64_t rows, Buffers& buffers, Clock::time_poin
   const Shape input_shape = batch_shape(input.row.shape, rows);
   for (const std::size_t output : wanted) shapes.push_back(batch_shape(model_.outputs()[output].row.shape, rows));
   std::vector<MutableArrayView> outputs;
+  std::vector<std::shared_ptr<char[]>> batch(model_.outputs().size());
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     const ModelTensor& tensor = model_.outputs()[wanted[i]];
-    std::string& values = buffers.outputs[wanted[i]];
-    values.resize(static_cast<std::size_t>(rows) * tensor.row.bytes());
-    outputs.push_back({.name = tensor.name, .dtype = tensor.row.dtype, .shape = shapes[i], .data = values.data()});
+    std::shared_ptr<char[]>& values = batch[wanted[i]];
+    values = memory_.take(static_cast<std::size_t>(rows) * tensor.row.bytes());
+    outputs.push_back({.name = tensor.name, .dtype = tensor.row.dtype, .shape = shapes[i], .data = values.get()});
   }
   const ArrayView array{.name = input.name, .dtype = input.row.dtype, .shape = input_shape, .data = samples};
-  const Clock::time_point gathered = Clock::now();
+  const Clock::time_point ready = Clock::now();
   model_.run({&array, 1}, outputs);
   const Clock::time_point ran = Clock::now();
   std::vector<JobResult> results(jobs.size());
@@ -174,12 +181,13 @@ void Batcher::infer(Jobs& jobs, int64_t rows, Buffers& buffers, Clock::time_poin
     const auto count = static_cast<std::size_t>(jobs[i].rows);
     for (const std::size_t output : jobs[i].outputs) {
       const std::size_t bytes = model_.outputs()[output].row.bytes();
-      results[i].outputs.push_back(buffers.outputs[output].substr(first * bytes, count * bytes));
+      results[i].outputs.push_back(
+          part_of(batch[output], static_cast<std::size_t>(rows) * bytes, first * bytes, count * bytes, memory_));
     }
     first += count;
   }
   const Clock::time_point end = Clock::now();
-  statistics_.add_execution(rows, gathered - begin, ran - gathered, end - ran, jobs.size());
+  statistics_.add_execution(rows, ready - begin, ran - ready, end - ran, jobs.size());
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     statistics_.add_success({.queue = begin - jobs[i].queued, .total = end - jobs[i].received});
     std::exchange(jobs[i].done, nullptr)(std::move(results[i]));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "serving/http/exchange.hpp"
+#include "serving/models/answer_memory.hpp"
 #include "serving/models/statistics.hpp"
 
 namespace gpunn::serving {
@@ -29,7 +30,7 @@ struct BatchOptions {
 struct JobResult {
   int status = 200;
   std::string message = {};  // where the status is not 200
-  std::vector<std::string> outputs = {};
+  std::vector<SharedBytes> outputs = {};
 };
 
 // A request to a model: `rows` samples at `input`, which `keep` keeps alive.
@@ -59,20 +60,20 @@ class Batcher {
   bool lost() const { return lost_.load(std::memory_order_relaxed); }  // the device
 
  private:
-  struct Buffers;
   using Jobs = std::vector<Job>;
 
   void work();
   bool wait_for_batch(std::unique_lock<std::mutex>& lock);
   Jobs take_batch();
-  void run(Jobs& jobs, Buffers& buffers);
-  void infer(Jobs& jobs, int64_t rows, Buffers& buffers, Clock::time_point begin);
+  void run(Jobs& jobs, std::string& gathered);
+  void infer(Jobs& jobs, int64_t rows, std::string& gathered, Clock::time_point begin);
   void refuse(Job& job, Failure why, int status, const std::string& message);
   void lose(const std::string& why);
 
   Model model_;
   BatchOptions options_;
   Statistics& statistics_;
+  AnswerMemory memory_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Job> queue_;

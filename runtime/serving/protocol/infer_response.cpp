@@ -5,7 +5,9 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
+#include <memory>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -15,6 +17,8 @@
 namespace gpunn::serving {
 
 namespace {
+
+constexpr std::size_t kMostJoined = std::size_t{16} << 10;  // bytes of tensors that are copied behind the JSON
 
 template <class T>
 T value_at(std::string_view values, std::size_t index) {
@@ -112,7 +116,15 @@ void append_binary_size(std::string& json, std::size_t bytes) {
   fmt::format_to(std::back_inserter(json), ",\"parameters\":{{\"binary_data_size\":{}}}", bytes);
 }
 
-void append_output(std::string& json, std::string& binary, const OutputTensor& output) {
+// Where no memory is shared, the answer gets its own.
+SharedBytes shared(const OutputTensor& output) {
+  if (output.memory != nullptr) return {output.memory, output.values};
+  auto own = std::make_shared<const std::string>(output.values);
+  const std::string_view view = *own;
+  return {std::move(own), view};
+}
+
+void append_output(std::string& json, std::vector<SharedBytes>& binary, const OutputTensor& output) {
   json += "{\"name\":";
   append_json_string(json, output.name);
   if (output.classes > 0) {
@@ -124,12 +136,13 @@ void append_output(std::string& json, std::string& binary, const OutputTensor& o
     json += ",\"datatype\":\"BYTES\",";
     append_shape(json, shape);
     if (output.binary) {
-      const std::size_t before = binary.size();
+      const auto bytes = std::make_shared<std::string>();
       for (const std::string& text : texts) {
-        append_length(binary, text.size());
-        binary += text;
+        append_length(*bytes, text.size());
+        *bytes += text;
       }
-      append_binary_size(json, binary.size() - before);
+      append_binary_size(json, bytes->size());
+      binary.push_back({bytes, *bytes});
     } else {
       json += ",\"data\":[";
       for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -143,7 +156,7 @@ void append_output(std::string& json, std::string& binary, const OutputTensor& o
     append_shape(json, output.shape);
     if (output.binary || is_half(output.dtype)) {
       append_binary_size(json, output.values.size());
-      binary += output.values;
+      binary.push_back(shared(output));
     } else {
       json += ",\"data\":[";
       append_numbers(json, output);
@@ -167,7 +180,7 @@ void append_json_string(std::string& json, std::string_view text) {
 EncodedAnswer encode_infer_answer(const InferAnswer& answer) {
   EncodedAnswer encoded;
   std::string& json = encoded.body;
-  std::string binary;
+  std::vector<SharedBytes> binary;
   json += '{';
   if (!answer.id.empty()) {
     json += "\"id\":";
@@ -186,7 +199,14 @@ EncodedAnswer encode_infer_answer(const InferAnswer& answer) {
   }
   json += "]}";
   encoded.header_bytes = json.size();
-  json += binary;
+  const std::size_t bytes =
+      std::accumulate(binary.begin(), binary.end(), std::size_t{0},
+                      [](std::size_t sum, const SharedBytes& part) { return sum + part.bytes.size(); });
+  if (bytes > kMostJoined) {
+    encoded.rest = std::move(binary);
+  } else {
+    for (const SharedBytes& part : binary) json += part.bytes;
+  }
   return encoded;
 }
 

@@ -2,11 +2,15 @@
 
 #include <gpunn/tensor_type.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "serving/http/exchange.hpp"
 
 namespace gpunn::serving {
 
@@ -16,6 +20,7 @@ struct OutputTensor {
   DType dtype = DType::f32;
   Shape shape;  // with the rows
   std::string_view values;
+  std::shared_ptr<const void> memory = {};  // of the values; an answer may share it
   bool binary = false;
   int64_t classes = 0;  // most of a row to tell as "value:index:label"; 0: the values
   std::span<const std::string> labels = {};
@@ -28,7 +33,8 @@ struct InferAnswer {
 
 struct EncodedAnswer {
   std::string body;
-  std::size_t header_bytes = 0;  // of the JSON
+  std::vector<SharedBytes> rest = {};  // of the body, where its tensors are too large to be copied
+  std::size_t header_bytes = 0;        // of the JSON
   bool has_binary = false;
 };
 
