@@ -97,7 +97,8 @@ void add_network_options(Verb verb, ServeOptions& options) {
       .capture_default_str()
       .range(1, 256)
       .type_name("N");
-  verb.add_option("--tls-certificate", options.certificate, "PEM file with the certificate chain: serve HTTPS, and gRPC over TLS")
+  verb.add_option("--tls-certificate", options.certificate,
+                  "PEM file with the certificate chain: serve HTTPS, and gRPC over TLS")
       .type_name("FILE");
   verb.add_option("--tls-key", options.key, "PEM file with the certificate's private key")
       .needs("--tls-certificate")

@@ -36,7 +36,8 @@ EngineProgram build_engine(const ForwardModel& model, int64_t rows, const execut
 // Removes the ops of which nothing is read and nothing outlives the program. Returns their names.
 std::vector<std::string> remove_dead_ops(graph::Graph& g);
 
-// Values that are only copied to an output of the program lie there from the start, without the copy. Returns their names.
+// Values that are only copied to an output of the program lie there from the start, without the copy. Returns their
+// names.
 std::vector<std::string> write_outputs_directly(graph::Graph& g);
 
 // Takes the ops out that read constants alone. Their results become constants of the program by the name of what they
