@@ -82,6 +82,35 @@ TEST_CASE("any dimension of a sample is padded by a constant") {
   check_close(outputs_of(file, {1, 2, 3, 4}), {0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 3, 4, 0, 0, 0, 0});
 }
 
+TEST_CASE("rows are normalised by their norms, and tell their statistics") {
+  FileBuilder file({2});
+  set(file.node("LpNormalization", {"x"}, "l"), "p", 1);
+  file.tensor("w", {2}, {1, 2});
+  file.node("RMSNormalization", {"x", "w"}, "r");
+  file.tensor("b", {2}, {0, 1});
+  auto& norm = file.node("LayerNormalization", {"x", "w", "b"}, "n");
+  norm.add_output("mean");
+  norm.add_output("rstd");
+  set(file.node("Concat", {"l", "r", "n", "mean", "rstd"}, "y"), "axis", 1);
+  file.model().mutable_opset_import(0)->set_version(23);
+  check_close(outputs_of(file, {1, 7}), {0.125F, 0.875F, 0.2F, 2.8F, -1, 3, 4, 1 / 3.0F});
+  const Floats zeros = outputs_of(file, {0, 0});
+  CHECK(zeros[0] == 0);
+}
+
+TEST_CASE("a swish may have a slope of its own, and values be cast like others") {
+  FileBuilder file({2});
+  file.tensor("like", {1}, {0});
+  file.node("CastLike", {"x", "like"}, "c");
+  auto& swish = file.node("Swish", {"c"}, "y");
+  auto* alpha = swish.add_attribute();
+  alpha->set_name("alpha");
+  alpha->set_type(gpunn::onnx::AttributeProto::FLOAT);
+  alpha->set_f(2);
+  file.model().mutable_opset_import(0)->set_version(24);
+  check_close(outputs_of(file, {1, -0.5F}), {0.8807971F, -0.1344707F});
+}
+
 TEST_CASE("Erfc, which tf2onnx writes for GELU, is 1 - erf") {
   FileBuilder file({3});
   file.node("Erfc", {"x"}, "y");

@@ -46,6 +46,16 @@ void selu(Call& call) {
   call.give_layer("selu", {}, call.sample(0));
 }
 
+// x * sigmoid(alpha * x).
+void swish(Call& call) {
+  const Shape row = call.sample(0);
+  const double alpha = call.number("alpha", 1);
+  if (alpha == 1) return call.give_layer("silu", {}, row);
+  const Value scaled = call.scaled(call.data(0), alpha);
+  const Value gate = call.layer("sigmoid", {&scaled}, {}, row);
+  call.give(call.layer("multiply", {&call.data(0), &gate}, {}, row));
+}
+
 void hard_sigmoid(Call& call) {
   call.give_layer("hard_sigmoid",
                   {{"slope", {text(call.number("alpha", 0.2))}}, {"offset", {text(call.number("beta", 0.5))}}},
@@ -148,6 +158,7 @@ std::vector<OpRow> activation_rows() {
       {"Mish", 18, plain_layer<kMish>},
       {"HardSigmoid", 6, hard_sigmoid},
       {"HardSwish", 14, plain_layer<kHardSwish>},
+      {"Swish", 24, swish},
       {"Abs", 6, plain_layer<kAbs>},
       {"Exp", 6, plain_layer<kExp>},
       {"Log", 6, plain_layer<kLog>},

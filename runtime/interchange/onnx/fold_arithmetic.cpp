@@ -132,11 +132,9 @@ bool negate_constant(Call& call) {
   return true;
 }
 
-bool cast_constant(Call& call) {
-  if (!all_known(call)) return false;
-  const Constant& from = call.constant(0, "the data");
-  const auto to = static_cast<Element>(call.integer("to", 0));
+bool give_cast(Call& call, Element to) {
   if (bytes_of(to) == 0) throw Unsupported("makes " + name_of(to));
+  const Constant& from = call.constant(0, "the data");
   Constant result = from;
   result.element = to;
   if (is_floating(to) && !is_floating(from.element)) {
@@ -158,6 +156,16 @@ bool cast_constant(Call& call) {
   }
   call.give_constant(std::move(result));
   return true;
+}
+
+bool cast_constant(Call& call) {
+  return all_known(call) && give_cast(call, static_cast<Element>(call.integer("to", 0)));
+}
+
+bool cast_like_constant(Call& call) {
+  if (!call.input(0).constant) return false;
+  const Value& like = call.input(1);
+  return give_cast(call, like.constant ? like.constant->element : Element::f32);
 }
 
 bool range_constant(Call& call) {
@@ -202,6 +210,7 @@ Foldings arithmetic_foldings() {
       {"Floor", map_floats<floor_of>},
       {"Ceil", map_floats<ceil_of>},
       {"Cast", cast_constant},
+      {"CastLike", cast_like_constant},
       {"Range", range_constant},
       {"ReduceProd", multiply_all},
   };

@@ -44,12 +44,13 @@ std::string title(const FileNode& node) {
 
 // Whether each row of what it gives is made of one row of what it takes, of whatever dimensions these are rows.
 bool treats_rows_alike(std::string_view op) {
-  constexpr std::array<std::string_view, 28> kOps = {
+  constexpr std::array<std::string_view, 31> kOps = {
       "Abs",       "Add",  "Clip",       "Div",         "Elu",       "Erf",
       "Erfc",      "Exp",  "Gelu",       "HardSigmoid", "HardSwish", "LayerNormalization",
       "LeakyRelu", "Log",  "LogSoftmax", "MatMul",      "Mul",       "Neg",
       "Pow",       "Relu", "Reciprocal", "Sigmoid",     "Softmax",   "Softplus",
-      "Sqrt",      "Sub",  "Tanh",       "Identity"};
+      "Sqrt",      "Sub",  "Tanh",       "Identity",    "CastLike",  "RMSNormalization",
+      "Gemm"};
   return std::ranges::find(kOps, op) != kOps.end();
 }
 

@@ -55,7 +55,8 @@ Value product(Call& call, const Constant& weights, const Constant* bias) {
 
 void gemm(Call& call) {
   const Constant& weights = call.floats(1, "the weights");
-  if (weights.shape.size() != 2 || call.integer("transA", 0) != 0 || call.sample(0).size() != 1) {
+  if (weights.shape.size() != 2 || call.integer("transA", 0) != 0 ||
+      call.sample(0).size() != (call.has_rows_apart() ? 2 : 1)) {
     throw Unsupported("is no product of [N, features] and weights");
   }
   const Constant turned = as_linear(weights, call.integer("transB", 0) == 0, call.number("alpha", 1));

@@ -30,10 +30,55 @@ void set_scale(Call& call, const Value& y, const Shape& shape) {
   call.set_tensor(y, "bias", shape, call.has(2) ? call.floats(2, "the biases") : floats_constant(shape, zeros));
 }
 
+// The mean over dimensions of a row, which stay with a size of 1.
+Value mean_over(Call& call, const Value& x, const std::vector<int64_t>& dimensions, const char* function = "mean") {
+  Shape row = row_of(x);
+  for (const int64_t dimension : dimensions) row[static_cast<std::size_t>(dimension)] = 1;
+  return call.layer("reduce", {&x}, {{"function", {function}}, {"dimensions", texts(dimensions)}, {"keep", {"true"}}},
+                    row);
+}
+
+Value power(Call& call, const Value& x, const char* exponent) {
+  return call.layer("power", {&x}, {{"exponent", {exponent}}}, row_of(x));
+}
+
+// 1 / sqrt(x + epsilon)
+Value inverse_root(Call& call, const Value& x, double epsilon) {
+  const Value sum =
+      call.layer("affine", {&x}, {{"shape", {"1"}}, {"weight", {"false"}}, {"trained", {"false"}}}, row_of(x));
+  call.set_tensor(sum, "bias", {1}, floats_constant({1}, {static_cast<float>(epsilon)}));
+  return power(call, sum, "-0.5");
+}
+
+// Of a row's dimensions those from the first on.
+std::vector<int64_t> dimensions_from(std::size_t first, const Shape& row) {
+  std::vector<int64_t> dimensions;
+  for (std::size_t i = first; i < row.size(); ++i) dimensions.push_back(static_cast<int64_t>(i));
+  return dimensions;
+}
+
+// The mean and one over the standard deviation, which a layer computes but does not give.
+void give_statistics(Call& call, std::size_t first) {
+  const Value& x = call.data(0);
+  const std::vector<int64_t> dimensions = dimensions_from(first, row_of(x));
+  const Value mean = mean_over(call, x, dimensions);
+  const Value centred = call.layer("subtract", {&x, &mean}, {}, row_of(x));
+  const Value variance = mean_over(call, power(call, centred, "2"), dimensions);
+  call.give(1, mean);
+  call.give(2, inverse_root(call, variance, call.number("epsilon", 1e-5)));
+}
+
+bool uses_statistics(Call& call) {
+  const std::vector<std::string>& outputs = call.node().outputs;
+  for (std::size_t i = 1; i < outputs.size(); ++i) {
+    if (!outputs[i].empty() && call.importer().is_used(outputs[i])) return true;
+  }
+  return false;
+}
+
 void layer_normalization(Call& call) {
   const Shape row = call.sample(0);
   const std::size_t first = call.axis("axis", -1, row.size() + 1);
-  call.require_first_output_alone("gives its statistics, which layers don't");
   if (first == 0) throw Unsupported("its statistics are over the batch");
   const Shape together(row.begin() + static_cast<std::ptrdiff_t>(first) - 1, row.end());
   const std::size_t dimensions = together.size() == row.size() ? 0 : together.size();
@@ -42,6 +87,36 @@ void layer_normalization(Call& call) {
       {{"epsilon", {text(call.number("epsilon", 1e-5))}}, {"dimensions", {std::to_string(dimensions)}}}, row);
   set_scale(call, y, together);
   call.give(y);
+  if (uses_statistics(call)) give_statistics(call, first - 1);
+}
+
+void rms_normalization(Call& call) {
+  const Value& x = call.data(0);
+  const Shape row = call.sample(0);
+  const std::size_t first = call.axis("axis", -1, row.size() + 1);
+  if (first == 0) throw Unsupported("its statistics are over the batch");
+  const Value squares = mean_over(call, power(call, x, "2"), dimensions_from(first - 1, row));
+  const Value factor = inverse_root(call, squares, call.number("epsilon", 1e-5));
+  const Value normal = call.layer("multiply", {&x, &factor}, {}, row);
+  const Shape together(row.begin() + static_cast<std::ptrdiff_t>(first) - 1, row.end());
+  const Value y = call.layer("affine", {&normal}, {{"shape", texts(together)}, {"bias", {"false"}}}, row);
+  call.set_tensor(y, "weight", together, call.floats(1, "the weights"));
+  call.give(y);
+}
+
+// Over a norm along a dimension; where that is 0, so is what it divides.
+void lp_normalization(Call& call) {
+  const Value& x = call.data(0);
+  const Shape row = call.sample(0);
+  const std::size_t axis = call.axis("axis", -1, row.size() + 1);
+  const int64_t p = call.integer("p", 2);
+  if (axis == 0 || (p != 1 && p != 2)) throw Unsupported("normalises the batch, or by another norm than 1 and 2");
+  const std::vector<int64_t> along = {static_cast<int64_t>(axis) - 1};
+  const Value sizes = p == 1 ? call.layer("abs", {&x}, {}, row) : power(call, x, "2");
+  const Value sum = mean_over(call, sizes, along, "sum");
+  const Value norm = p == 1 ? sum : power(call, sum, "0.5");
+  const Value bounded = call.layer("clamp", {&norm}, {{"low", {"1e-30"}}, {"high", {"3.4e38"}}}, row_of(norm));
+  call.give(call.layer("divide", {&x, &bounded}, {}, row));
 }
 
 void instance_normalization(Call& call) {
@@ -92,6 +167,8 @@ void local_response(Call& call) {
 std::vector<OpRow> normalization_rows() {
   return {{"BatchNormalization", 6, batch_normalization},
           {"LayerNormalization", 17, layer_normalization},
+          {"RMSNormalization", 23, rms_normalization},
+          {"LpNormalization", 1, lp_normalization},
           {"InstanceNormalization", 6, instance_normalization},
           {"GroupNormalization", 18, group_normalization},
           {"LRN", 1, local_response}};

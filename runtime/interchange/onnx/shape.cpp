@@ -16,6 +16,12 @@ void cast(Call& call) {
   call.give(call.data(0));
 }
 
+void cast_like(Call& call) {
+  const Value& like = call.input(1);
+  if (like.constant && !is_floating(like.constant->element)) throw Unsupported("makes integers of the data");
+  call.give(call.data(0));
+}
+
 void dropout_of(Call& call, double p) {
   call.require_first_output_alone("gives its mask, which layers don't");
   if (!(p > 0 && p < 1)) return pass_on(call);
@@ -190,6 +196,7 @@ std::vector<OpRow> shape_rows() {
   return {
       {"Identity", 1, pass_on},
       {"Cast", 6, cast},
+      {"CastLike", 15, cast_like},
       {"Dropout", 6, dropout_7},
       {"Dropout", 12, dropout_12},
       {"Flatten", 1, flatten},
