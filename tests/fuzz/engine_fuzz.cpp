@@ -29,6 +29,7 @@ namespace {
 
 using namespace gpunn;
 namespace fs = std::filesystem;
+using Json = inference::Json;
 
 constexpr std::size_t kCrc = 12, kCovered = 16, kHeader = 24, kAlign = 64;
 constexpr uint64_t kFewBytes = uint64_t{1} << 26;  // a machine has room for more, and a process that fuzzes has not
@@ -62,25 +63,22 @@ std::string engine_of(std::string_view input) {
   return engine;
 }
 
-// Weights that no program reads are zeros, and not in the file.
-bool tells_of_many_weights(std::string_view input) {
-  const auto header = inference::Json::parse(input.substr(0, input.find('\0')), nullptr, false);
-  if (!header.is_object() || !header.contains("weights")) return false;
-  const auto& weights = header["weights"];
-  return weights.is_array() && !weights.empty() && weights[0].is_number_unsigned() &&
-         weights[0].get<uint64_t>() > kFewBytes / sizeof(float);
-}
-
-// What the machine would have to hold.
-uint64_t bytes_of(const inference::SavedEngine& engine) {
-  uint64_t bytes = 0;
-  for (const auto& [rows, program] : engine.programs) {
-    bytes = std::max(bytes, program.plan.arena_bytes);
-    for (const graph::Value& value : program.graph.values()) {
-      bytes = std::max<uint64_t>(bytes, value.type.bytes());
+// Whether a machine would have to hold much for it: weights that no program reads are not in the file, nor is memory.
+bool needs_much(const Json& json) {
+  if (!json.is_structured()) return false;
+  const auto is_large = [](const Json& number) {
+    return number.is_number() && number.get<double>() > static_cast<double>(kFewBytes / sizeof(float));
+  };
+  if (json.is_object()) {
+    if (is_large(json.value("arena_bytes", Json()))) return true;
+    if (std::ranges::any_of(json.value("weights", Json::array()), is_large)) return true;
+    double elements = 1;
+    for (const Json& size : json.value("shape", Json::array())) {
+      if (size.is_number()) elements *= std::max(size.get<double>(), 1.0);
     }
+    if (is_large(elements)) return true;
   }
-  return bytes;
+  return std::ranges::any_of(json, needs_much);
 }
 
 // Small models of most kinds of layers and types.
@@ -113,7 +111,6 @@ void write_corpus(const fs::path& folder) {
         {3, 4, 4}, {});
 }
 
-using Json = inference::Json;
 using Random = std::minstd_rand;
 
 int64_t other_number(int64_t number, Random& random) {
@@ -151,14 +148,18 @@ void change(Json& json, Random& random) {
 
 struct Workplace {
   fuzz::Folder folder;
-  inference::EngineTarget target;
+  Json target;
 
   Workplace() {
     const Experiment experiment = parse_experiment(
         "name: m\nmodel: {layers: [{linear: {units: 2}}]}\ndata: {dataset: arrays, batch_size: 2}\nbackend: cpu\n",
         "m.yaml");
     const plugins::PluginRegistry registry(experiment.plugins);
-    target = inference::target_of(*training::open_backend(experiment, registry, "cpu"));
+    inference::SavedEngine engine;
+    engine.target = inference::target_of(*training::open_backend(experiment, registry, "cpu"));
+    inference::save_engine(folder.path / "x.engine", engine);
+    const std::string input = input_of(read(folder.path / "x.engine"));
+    target = Json::parse(input.substr(0, input.find('\0'))).at("target");
   }
 };
 
@@ -194,14 +195,17 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t bytes) {
   static const Workplace here;
   const std::string_view input = fuzz::text_of(data, bytes);
   fuzz::expect_at_most_an_error([&] { inference::parse_engine(input, "x.engine"); });
-  if (tells_of_many_weights(input)) return 0;
-  const std::string engine = engine_of(input);
+  const std::size_t header = std::min(input.find('\0'), input.size());
+  Json json = Json::parse(input.substr(0, header), nullptr, false);
+  if (needs_much(json)) return 0;
+  std::string text(input.substr(0, header));
+  if (json.is_object() && json.contains("target")) {
+    json["target"] = here.target;
+    text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
   const fs::path file = here.folder.path / "x.engine";
+  std::ofstream(file, std::ios::binary) << engine_of(text + std::string(input.substr(header)));
   try {
-    inference::SavedEngine saved = inference::parse_engine(engine, file.string());
-    if (bytes_of(saved) > kFewBytes) return 0;
-    saved.target = here.target;
-    inference::save_engine(file, saved);
     const Model model = Model::load(file, {.threads = 1, .calls = 1});
     const ModelTensor& in = model.inputs().front();
     for (const int64_t rows : {int64_t{1}, model.max_batch()}) {
