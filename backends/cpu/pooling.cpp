@@ -6,6 +6,7 @@
 #include <gpunn/kernel.hpp>
 
 #include <array>
+#include <cmath>
 #include <type_traits>
 
 #include "add_op.hpp"
@@ -105,7 +106,9 @@ void pool_plane(const Pool& pool, const T* x, T* y) {
       for (int64_t i = v.begin; i < v.end; ++i) {
         for (int64_t j = h.begin; j < h.end; ++j) {
           const T value = x[i * width + j];
-          if (value > best || value != value) best = value;
+          bool wins = value > best;
+          if constexpr (std::is_floating_point_v<T>) wins = wins || std::isnan(value);
+          if (wins) best = value;
         }
       }
       *y++ = best;

@@ -25,10 +25,10 @@ class QuantizedConvolution {
   void pack_filter(const uint8_t* filter, void* packed) const;
 
   struct Operands {
-    const uint8_t* x;
-    const void* packed;
-    const float* scale;                 // of the filters
-    const float* bias;                  // null: there is none
+    const uint8_t* x = nullptr;
+    const void* packed = nullptr;
+    const float* scale = nullptr;       // of the filters
+    const float* bias = nullptr;        // null: there is none
     const uint8_t* residual = nullptr;  // null: there is none
     uint8_t* y = nullptr;
     float* numbers = nullptr;  // in place of y: the sums as numbers, without activation and residual
