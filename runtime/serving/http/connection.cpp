@@ -323,7 +323,7 @@ void Connection::write(Response response) {
   set(State::sending, server_.options.limits.send);
   std::vector<asio::const_buffer> buffers = {asio::buffer(head_)};
   if (!is_head_) {
-    buffers.push_back(asio::buffer(response_.body));
+    buffers.emplace_back(asio::buffer(response_.body));
     for (const SharedBytes& part : response_.rest) buffers.emplace_back(part.bytes.data(), part.bytes.size());
   }
   async_write(buffers, [self = shared_from_this()](const error_code& error, std::size_t /*bytes*/) {
