@@ -80,8 +80,8 @@ class Team {
   void arrive() noexcept { watch_.arrive(); }
   // It goes on at another place.
   void show_life() noexcept { watch_.show_life(); }
-  // A rank that stays behind the others for too long counts as lost (docs/scaling.md): while they take steps, and between
-  // steps too once all that is prepared at its first use is prepared.
+  // A rank that stays behind the others for too long counts as lost (docs/scaling.md): while they take steps, and
+  // between steps too once all that is prepared at its first use is prepared.
   void set_stepping(bool stepping) noexcept { watch_.set_stepping(stepping); }
   void set_prepared() noexcept { watch_.set_prepared(); }
   // Waits for all ranks: they are done.
