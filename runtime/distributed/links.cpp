@@ -123,9 +123,9 @@ void Links::transfer(std::span<const Outgoing> out, std::span<const Incoming> in
       wanted.push_back({.fd = sockets_[static_cast<std::size_t>(flow.rank)].get(), .events = POLLIN, .revents = 0});
     }
     if (wanted.empty()) return;
-    if (::poll(wanted.data(), wanted.size(), kTickMilliseconds) == 0 || watch_.loss()) {
-      if (const std::optional<Loss> loss = watch_.loss()) lost(loss->rank);
-    }
+    // What a rank sent before its end still counts: all ranks may have found the same mistake by it.
+    if (::poll(wanted.data(), wanted.size(), kTickMilliseconds) > 0) continue;
+    if (const std::optional<Loss> loss = watch_.loss()) lost(loss->rank);
   }
 }
 
