@@ -916,7 +916,9 @@ class QuantizeReport:
         """0 to 1; None where there are no classes."""
 
 def quantize(model: str | os.PathLike[str], file: str | os.PathLike[str], method: str, percentile: float, images: int, part: str, most_lost: float, cache: str | os.PathLike[str], settings: Sequence[tuple[str, str]], listener: object | None) -> QuantizeReport:
-    """Writes a model whose convolutions and dense layers are in eight bits as an ONNX file."""
+    """
+    Writes a model whose convolutions and dense layers are in eight bits as an ONNX file.
+    """
 
 class StylizeRequest:
     """A picture to paint."""
