@@ -88,13 +88,28 @@ ByteTurn byte_turn_of(const gpunn_tensor& tensor) {
   return {.images = tensor.dim[0], .channels = tensor.dim[1], .pixels = tensor.dim[2] * tensor.dim[3]};
 }
 
+// Where a rearranged filter lies: it is kept if it is constant, and else made in the workspace at each run.
+struct PackedFilter {
+  std::shared_ptr<ConstantFilter> constant;  // null: it is not
+  uint64_t offset = 0;                       // in the workspace
+
+  static PackedFilter constant_of(const QuantizedConvolution& convolution, uint64_t offset) {
+    return {std::make_shared<ConstantFilter>(convolution.filter_layout(), convolution.packed_bytes()), offset};
+  }
+  const void* get(const QuantizedConvolution& convolution, const uint8_t* filter, std::byte* workspace) const {
+    const auto pack = [&](void* to) { convolution.pack_filter(filter, to); };
+    if (constant != nullptr) return constant->get(filter, pack);
+    pack(workspace + offset);
+    return workspace + offset;
+  }
+};
+
 struct QuantizedPlan {
   std::shared_ptr<const QuantizedConvolution> convolution;
-  std::shared_ptr<ConstantFilter> constant_filter;  // null: the filter is rearranged at each run
+  PackedFilter packed;
   bool residual = false;
   bool turned = false;  // the images are packed: they are turned around the kernel of channels-last ones
   ByteTurn x, filter, y;
-  uint64_t packed_offset = 0;  // of the rearranged filter in the workspace
   uint64_t turned_offset = 0;  // of x, the filter, the residual and y in the other layout
   uint64_t workspace_bytes = 0;
   int score = 1;
@@ -117,14 +132,13 @@ QuantizedPlan plan_quantized(const OpDesc& desc, int threads) {
   plan.convolution = std::make_shared<const QuantizedConvolution>(convolution_of(desc),
                                                                   desc.attrs<gpunn_quantized_conv2d_attrs>(), threads);
   plan.residual = desc.inputs() > 4;
-  plan.packed_offset = to_line(plan.convolution->scratch_bytes());
-  plan.turned_offset = plan.packed_offset + to_line(plan.convolution->packed_bytes());
+  plan.packed.offset = to_line(plan.convolution->scratch_bytes());
+  plan.turned_offset = plan.packed.offset + to_line(plan.convolution->packed_bytes());
   plan.workspace_bytes = plan.turned_offset;
   if (plan.turned) {
     plan.workspace_bytes += to_line(plan.x.bytes()) + to_line(plan.filter.bytes()) + 2 * to_line(plan.y.bytes());
   } else if (desc.is_constant(1)) {
-    plan.constant_filter =
-        std::make_shared<ConstantFilter>(plan.convolution->filter_layout(), plan.convolution->packed_bytes());
+    plan.packed = PackedFilter::constant_of(*plan.convolution, plan.packed.offset);
   }
   return plan;
 }
@@ -142,9 +156,8 @@ void run_turned(const QuantizedPlan& plan, const OpArgs& args) {
   const uint8_t* const filter = turned(args.in<uint8_t>(1), plan.filter);
   const uint8_t* const residual = plan.residual ? turned(args.in<uint8_t>(4), plan.y) : nullptr;
   uint8_t* const y = turned(nullptr, plan.y);
-  plan.convolution->pack_filter(filter, workspace + plan.packed_offset);
   plan.convolution->run({.x = x,
-                         .packed = workspace + plan.packed_offset,
+                         .packed = plan.packed.get(*plan.convolution, filter, workspace),
                          .scale = args.in<float>(2),
                          .bias = args.in<float>(3),
                          .residual = residual,
@@ -155,17 +168,9 @@ void run_turned(const QuantizedPlan& plan, const OpArgs& args) {
 
 void run_quantized(const QuantizedPlan& plan, const OpArgs& args) {
   if (plan.turned) return run_turned(plan, args);
-  const auto* const filter = args.in<uint8_t>(1);
-  const auto pack = [&](void* to) { plan.convolution->pack_filter(filter, to); };
   auto* const workspace = args.workspace<std::byte>();
-  const void* packed = workspace + plan.packed_offset;
-  if (plan.constant_filter != nullptr) {
-    packed = plan.constant_filter->get(filter, pack);
-  } else {
-    pack(workspace + plan.packed_offset);
-  }
   plan.convolution->run({.x = args.in<uint8_t>(0),
-                         .packed = packed,
+                         .packed = plan.packed.get(*plan.convolution, args.in<uint8_t>(1), workspace),
                          .scale = args.in<float>(2),
                          .bias = args.in<float>(3),
                          .residual = plan.residual ? args.in<uint8_t>(4) : nullptr,
@@ -175,9 +180,8 @@ void run_quantized(const QuantizedPlan& plan, const OpArgs& args) {
 
 struct LinearPlan {
   std::shared_ptr<const QuantizedConvolution> product;
-  std::shared_ptr<ConstantFilter> constant_filter;  // null: the weights are rearranged at each run
+  PackedFilter packed;
   bool bias = false;
-  uint64_t packed_offset = 0;  // of the rearranged weights in the workspace
   uint64_t workspace_bytes = 0;
 };
 
@@ -197,11 +201,10 @@ LinearPlan plan_linear(const OpDesc& desc, int threads) {
   LinearPlan plan;
   plan.product = std::make_shared<const QuantizedConvolution>(shape, attrs, threads);
   plan.bias = desc.inputs() > 3;
-  plan.packed_offset = to_line(plan.product->scratch_bytes());
-  plan.workspace_bytes = plan.packed_offset;
+  plan.packed.offset = to_line(plan.product->scratch_bytes());
+  plan.workspace_bytes = plan.packed.offset;
   if (desc.is_constant(1)) {
-    plan.constant_filter =
-        std::make_shared<ConstantFilter>(plan.product->filter_layout(), plan.product->packed_bytes());
+    plan.packed = PackedFilter::constant_of(*plan.product, plan.packed.offset);
   } else {
     plan.workspace_bytes += to_line(plan.product->packed_bytes());
   }
@@ -209,16 +212,9 @@ LinearPlan plan_linear(const OpDesc& desc, int threads) {
 }
 
 void run_linear(const LinearPlan& plan, const OpArgs& args) {
-  const auto pack = [&](void* to) { plan.product->pack_filter(args.in<uint8_t>(1), to); };
   auto* const workspace = args.workspace<std::byte>();
-  const void* packed = workspace + plan.packed_offset;
-  if (plan.constant_filter != nullptr) {
-    packed = plan.constant_filter->get(args.in<uint8_t>(1), pack);
-  } else {
-    pack(workspace + plan.packed_offset);
-  }
   plan.product->run({.x = args.in<uint8_t>(0),
-                     .packed = packed,
+                     .packed = plan.packed.get(*plan.product, args.in<uint8_t>(1), workspace),
                      .scale = args.in<float>(2),
                      .bias = plan.bias ? args.in<float>(3) : nullptr,
                      .numbers = args.out<float>(0)},

@@ -229,10 +229,11 @@ void Context::run_prepared(execution::Executable& executable, int64_t rows, cons
   const auto count = static_cast<uint64_t>(rows);
   upload_input(input, count * model_.info.input.sample.bytes());
   executable.run();
-  for (const OutputTarget& target : outputs) {
-    if (on_host_) break;
-    backend_->enqueue_download(staged_outputs_[target.output].data(), output_addresses_[target.output],
-                               count * row_bytes_[target.output]);
+  if (!on_host_) {
+    for (const OutputTarget& target : outputs) {
+      backend_->enqueue_download(staged_outputs_[target.output].data(), output_addresses_[target.output],
+                                 count * row_bytes_[target.output]);
+    }
   }
   backend_->synchronize();
   for (const OutputTarget& target : outputs) {

@@ -121,9 +121,8 @@ std::vector<LayerType> detection_layers() {
        kMostLevels},
       {"non_maximum_suppression",
        "Of boxes [P, 4] (left, top, right, bottom) and their scores [P, C], `from: [boxes, scores]`, those that no "
-       "better "
-       "one of their class overlaps: [most, 6], a box, its score and class, from the best on. Rows behind the last box "
-       "are 0 with the class -1. Detectors from ONNX end in it; it is not trained.",
+       "better one of their class overlaps: [most, 6], a box, its score and class, from the best on. Rows behind the "
+       "last box are 0 with the class -1. Detectors from ONNX end in it; it is not trained.",
        2,
        {overlap_key("0.5"), least_score_key("0.05"), most_key("100")}},
   };

@@ -76,29 +76,34 @@ bool uses_statistics(Call& call) {
   return false;
 }
 
+// Of a row's dimensions the first that is normalised, with all behind it.
+std::size_t first_normalised(const Call& call, const Shape& row) {
+  const std::size_t axis = call.axis("axis", -1, row.size() + 1);
+  if (axis == 0) throw Unsupported("its statistics are over the batch");
+  return axis - 1;
+}
+
 void layer_normalization(Call& call) {
   const Shape row = call.sample(0);
-  const std::size_t first = call.axis("axis", -1, row.size() + 1);
-  if (first == 0) throw Unsupported("its statistics are over the batch");
-  const Shape together(row.begin() + static_cast<std::ptrdiff_t>(first) - 1, row.end());
+  const std::size_t first = first_normalised(call, row);
+  const Shape together(row.begin() + static_cast<std::ptrdiff_t>(first), row.end());
   const std::size_t dimensions = together.size() == row.size() ? 0 : together.size();
   const Value y = call.layer(
       "layer_norm", {&call.data(0)},
       {{"epsilon", {text(call.number("epsilon", 1e-5))}}, {"dimensions", {std::to_string(dimensions)}}}, row);
   set_scale(call, y, together);
   call.give(y);
-  if (uses_statistics(call)) give_statistics(call, first - 1);
+  if (uses_statistics(call)) give_statistics(call, first);
 }
 
 void rms_normalization(Call& call) {
   const Value& x = call.data(0);
   const Shape row = call.sample(0);
-  const std::size_t first = call.axis("axis", -1, row.size() + 1);
-  if (first == 0) throw Unsupported("its statistics are over the batch");
-  const Value squares = mean_over(call, power(call, x, "2"), dimensions_from(first - 1, row));
+  const std::size_t first = first_normalised(call, row);
+  const Value squares = mean_over(call, power(call, x, "2"), dimensions_from(first, row));
   const Value factor = inverse_root(call, squares, call.number("epsilon", 1e-5));
   const Value normal = call.layer("multiply", {&x, &factor}, {}, row);
-  const Shape together(row.begin() + static_cast<std::ptrdiff_t>(first) - 1, row.end());
+  const Shape together(row.begin() + static_cast<std::ptrdiff_t>(first), row.end());
   const Value y = call.layer("affine", {&normal}, {{"shape", texts(together)}, {"bias", {"false"}}}, row);
   call.set_tensor(y, "weight", together, call.floats(1, "the weights"));
   call.give(y);

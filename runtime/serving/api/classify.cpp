@@ -2,7 +2,6 @@
 #include <gpunn/model.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -24,9 +23,7 @@ struct Classification : ImageCall {
 
 Response classified(const Classification& work) {
   const ModelInfo& info = work.model->model.info();
-  const std::string_view bytes = work.result.outputs.front().bytes;
-  std::vector<float> predictions(bytes.size() / sizeof(float));
-  std::memcpy(predictions.data(), bytes.data(), predictions.size() * sizeof(float));
+  const std::vector<float> predictions = floats_of(work.result.outputs.front());
   const Decoded decoded = tasks::find(info.task).decode(predictions, info.outputs, work.top);
   // Under the keys of `gpunn predict --json`.
   OrderedJson document = {{"model", work.model->name}, {"version", work.model->version}};

@@ -1,7 +1,6 @@
 #include <gpunn/error.hpp>
 #include <gpunn/model.hpp>
 
-#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -26,9 +25,7 @@ struct DetectionCall : ImageCall {
 
 Response detected(const DetectionCall& work) {
   const ModelInfo& info = work.model->model.info();
-  const std::string_view bytes = work.result.outputs.front().bytes;
-  std::vector<float> rows(bytes.size() / sizeof(float));
-  std::memcpy(rows.data(), bytes.data(), rows.size() * sizeof(float));
+  const std::vector<float> rows = floats_of(work.result.outputs.front());
   Decoded decoded = tasks::find(info.task).decode(rows, info.outputs, std::ssize(rows));
   const std::vector<DetectedBox> found =
       inference::boxes_on_image(std::move(decoded.boxes), work.image.height, work.image.width, info.input);

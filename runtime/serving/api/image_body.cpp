@@ -3,6 +3,7 @@
 #include <gpunn/error.hpp>
 #include <gpunn/model.hpp>
 
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -45,6 +46,12 @@ inference::ImageSample image_of_body(Pending& work, const ServingOptions& option
   } catch (const Error& failure) {  // of a damaged image, which is the client's
     throw ServiceError(400, failure.what());
   }
+}
+
+std::vector<float> floats_of(const SharedBytes& output) {
+  std::vector<float> numbers(output.bytes.size() / sizeof(float));
+  std::memcpy(numbers.data(), output.bytes.data(), numbers.size() * sizeof(float));
+  return numbers;
 }
 
 }  // namespace gpunn::serving

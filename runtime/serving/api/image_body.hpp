@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "inference/image_sample.hpp"
 #include "serving/api/pending.hpp"
@@ -15,6 +16,9 @@ namespace gpunn::serving {
 // Decodes the JPEG or PNG that is the body of a request, or the only file of a form, as a sample of the model. Throws
 // ServiceError if there is none, or if it is damaged or too large.
 inference::ImageSample image_of_body(Pending& work, const ServingOptions& options);
+
+// The numbers of an output of f32.
+std::vector<float> floats_of(const SharedBytes& output);
 
 // A request whose body is an image, one row of the model's input.
 struct ImageCall : Pending {
