@@ -2,10 +2,12 @@
 
 import argparse
 import json
+import os
 import statistics
 import time
 
 import torch
+import torch.distributed
 
 
 def options():
@@ -44,6 +46,16 @@ def captured(step, warmup):
     return graph.replay
 
 
+def join_ranks():
+    """Under torchrun: a process a GPU, which is the current one from here on. True in the one that reports."""
+    if "WORLD_SIZE" not in os.environ:
+        return True
+    os.environ["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = "0"  # Its thread asks for events, which a capture forbids.
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    torch.distributed.init_process_group("nccl")
+    return torch.distributed.get_rank() == 0
+
+
 def allow(precision, autotune):
     """What products may be rounded to, said outright: PyTorch's own choice differs between matmul and cuDNN."""
     torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
@@ -71,6 +83,9 @@ def timed(what, model, chosen, image=(1, 28, 28)):
     layout = torch.channels_last if chosen.layout == "channels_last" else torch.contiguous_format
     model = model.to(device, memory_format=layout)
     run = model
+    if torch.distributed.is_initialized():
+        with torch.cuda.stream(torch.cuda.Stream()):  # A captured step is not on the stream that waits for all others.
+            run = torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True, static_graph=True)
     if chosen.mode == "compile":
         torch._dynamo.reset()  # Each network is compiled for its own shapes, whatever was compiled before it.
         # With CUDA graphs; max-autotune also tries its products for a minute for each network.

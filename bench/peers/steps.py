@@ -4,7 +4,8 @@
     bench/peers/steps.py --device cuda lenet:128:fp32:graph resnet18:512:tf32:eager
 
 Each is NETWORK:BATCH:PRECISION:MODE, the modes being eager, graph (the whole step as one CUDA graph) and compile
-(torch.compile of the model, reduce-overhead: with CUDA graphs). cuDNN tries its algorithms (torch.backends.cudnn.benchmark). Prints a JSON
+(torch.compile of the model, reduce-overhead: with CUDA graphs). Under torchrun each GPU has a batch of that size, and
+DistributedDataParallel adds up the gradients: torchrun --nproc-per-node 2 bench/peers/steps.py ... cuDNN tries its algorithms (torch.backends.cudnn.benchmark). Prints a JSON
 object a line; what can't be had on this device has an "error" in place of its times.
 """
 
@@ -14,7 +15,7 @@ import json
 import torch
 
 from models import depthwise, lenet5, mlp, resnet, vgg11
-from step import timed
+from step import join_ranks, timed
 
 # name: (what it is, how it is made, the shape of an image)
 NETWORKS = {
@@ -24,6 +25,7 @@ NETWORKS = {
     "vgg11": ("VGG-11 training step", vgg11, (3, 32, 32)),
     "depthwise": ("depthwise training step", depthwise, (3, 32, 32)),
     "resnet50": ("ResNet-50 training step", lambda: resnet(50, "mnist"), (1, 28, 28)),
+    "resnet50_224": ("ResNet-50 training step, 224x224", lambda: resnet(50, "imagenet"), (3, 224, 224)),
 }
 
 
@@ -36,6 +38,7 @@ def main():
     parser.add_argument("--warmup", type=int, default=20)
     parser.add_argument("--steps-timed", type=int, default=200)
     chosen = parser.parse_args()
+    reports = join_ranks()
     for text in chosen.steps:
         network, batch, precision, mode = text.split(":")
         what, make, image = NETWORKS[network]
@@ -57,7 +60,8 @@ def main():
         except (RuntimeError, AssertionError) as error:
             result = {"what": what, "error": str(error).splitlines()[0], "torch": torch.__version__}
         result["step"] = text
-        print(json.dumps(result), flush=True)
+        if reports:
+            print(json.dumps(result), flush=True)
         if chosen.device == "cuda":
             torch.cuda.empty_cache()
 
