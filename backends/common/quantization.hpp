@@ -1,8 +1,9 @@
-// QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE and QUANTIZE_FILTER.
+// QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER and QUANTIZED_LINEAR.
 #pragma once
 
 #include <cstdint>
 
+#include "common/convolution.hpp"
 #include "common/requirements.hpp"
 
 namespace gpunn::backends {
@@ -29,6 +30,30 @@ struct Filters {
 inline Filters filters_of(const OpDesc& desc) {
   const int64_t filters = desc.input(0).dim[0];
   return {.filters = filters, .size = plugin::element_count(desc.input(0)) / filters};
+}
+
+// QUANTIZED_LINEAR as a QUANTIZED_CONV2D of images of one pixel. Its results are numbers, not stored in eight bits.
+struct QuantizedLinear {
+  ConvolutionShape shape;
+  gpunn_quantized_conv2d_attrs attrs;
+  bool bias;
+};
+
+inline QuantizedLinear quantized_linear_of(const OpDesc& desc) {
+  constexpr ConvolutionAxis kPixel{.inputs = 1, .outputs = 1, .taps = 1, .stride = 1, .pad = 0, .dilation = 1};
+  const auto of_x = desc.attrs<gpunn_quantize_attrs>();
+  QuantizedLinear layer{.shape = {.batch = desc.input(0).dim[0],
+                                  .groups = 1,
+                                  .group_inputs = desc.input(0).dim[1],
+                                  .group_outputs = desc.input(1).dim[0],
+                                  .rows = kPixel,
+                                  .columns = kPixel},
+                        .attrs = {},
+                        .bias = desc.inputs() > 3};
+  layer.attrs.x_scale = of_x.scale;
+  layer.attrs.x_zero_point = of_x.zero_point;
+  layer.attrs.y_scale = 1;
+  return layer;
 }
 
 }  // namespace gpunn::backends

@@ -62,6 +62,20 @@ std::vector<Box> concat_of(const OpDesc& desc) {
   return parts;
 }
 
+ByteConcat byte_concat_of(const OpDesc& desc) {
+  const int32_t axis = desc.attrs<gpunn_concat_attrs>().axis;
+  const gpunn_tensor& y = desc.output(0);
+  int64_t inner = 1;
+  for (int32_t i = 0; i < y.rank; ++i) {
+    if (i != axis && y.stride[i] < y.stride[axis]) inner *= y.dim[i];
+  }
+  ByteConcat concat;
+  for (std::size_t i = 0; i < desc.inputs(); ++i) concat.runs.push_back(desc.input(i).dim[axis] * inner);
+  concat.row = y.dim[axis] * inner;
+  concat.rows = concat.row == 0 ? 0 : plugin::element_count(y) / concat.row;
+  return concat;
+}
+
 Pad pad_of(const OpDesc& desc) {
   const auto attrs = desc.attrs<gpunn_pad_attrs>();
   const gpunn_tensor &x = desc.input(0), &y = desc.output(0);

@@ -1,5 +1,5 @@
-// PAD, SLICE, CONCAT and TRANSPOSE, as copies. One tensor is packed. The other is a box of a larger tensor, or a tensor
-// with its strides in another order.
+// PAD, SLICE, CONCAT and TRANSPOSE, as copies, and QUANTIZED_CONCAT. One tensor is packed. The other is a box of a
+// larger tensor, or a tensor with its strides in another order.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,15 @@ struct Box {
 Box slice_of(const OpDesc& desc);
 Box transpose_of(const OpDesc& desc);
 std::vector<Box> concat_of(const OpDesc& desc);  // one for each input
+
+// QUANTIZED_CONCAT of packed or channels-last tensors. Each row of y is a run of bytes of every input.
+struct ByteConcat {
+  std::vector<int64_t> runs;  // bytes of an input in a row
+  int64_t rows = 0;
+  int64_t row = 0;  // bytes
+};
+
+ByteConcat byte_concat_of(const OpDesc& desc);
 
 // y as a loop nest. A position inside [before, before + size) in each dimension takes its value from x; others are 0.
 // Neighbouring dimensions are merged if the inner one has no padding. rank is at least 1.

@@ -50,36 +50,16 @@ void run_concat(const ConcatPlan& plan, const OpArgs& args) {
   for (std::size_t i = 0; i < plan.parts.size(); ++i) run_box(plan.parts[i], args.in<float>(i), args.out<float>(0));
 }
 
-// Of each input the bytes that are one run in y: those of the axis and of all dimensions within it.
-struct ByteConcatPlan {
-  std::vector<int64_t> runs;
-  int64_t outer = 1;  // runs of an input
-  int64_t all = 0;    // bytes of y between an input's runs
-};
-
-ByteConcatPlan plan_byte_concat(const OpDesc& desc) {
-  const int32_t axis = desc.attrs<gpunn_concat_attrs>().axis;
-  const gpunn_tensor& y = desc.output(0);
-  int64_t inner = 1;
-  for (int32_t i = 0; i < y.rank; ++i) {
-    if (i != axis && y.stride[i] < y.stride[axis]) inner *= y.dim[i];
-  }
-  ByteConcatPlan plan;
-  for (std::size_t i = 0; i < desc.inputs(); ++i) plan.runs.push_back(desc.input(i).dim[axis] * inner);
-  plan.all = y.dim[axis] * inner;
-  plan.outer = plan.all == 0 ? 0 : plugin::element_count(y) / plan.all;
-  return plan;
-}
-
-void run_byte_concat(const ByteConcatPlan& plan, const OpArgs& args) {
-  if (plan.all == 0) return;
+void run_byte_concat(const ByteConcat& concat, const OpArgs& args) {
+  if (concat.row == 0) return;
   auto* const y = args.out<uint8_t>(0);
-  parallel_ranges(plan.outer, rows_per_task(plan.all), [&](int64_t begin, int64_t end) {
+  parallel_ranges(concat.rows, rows_per_task(concat.row), [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      uint8_t* to = y + row * plan.all;
-      for (std::size_t i = 0; i < plan.runs.size(); ++i) {
-        std::memcpy(to, args.in<uint8_t>(i) + row * plan.runs[i], static_cast<std::size_t>(plan.runs[i]));
-        to += plan.runs[i];
+      uint8_t* to = y + row * concat.row;
+      for (std::size_t i = 0; i < concat.runs.size(); ++i) {
+        const int64_t run = concat.runs[i];
+        std::memcpy(to, args.in<uint8_t>(i) + row * run, static_cast<std::size_t>(run));
+        to += run;
       }
     }
   });
@@ -108,7 +88,7 @@ void add_shape_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_PAD, plan_pad, run_pad);
   add_op(device, GPUNN_OP_SLICE, plan_slice, run_one);
   add_op(device, GPUNN_OP_CONCAT, plan_concat, run_concat);
-  add_op(device, GPUNN_OP_QUANTIZED_CONCAT, plan_byte_concat, run_byte_concat, Dtypes::f32, Layouts::channels_last_too);
+  add_op(device, GPUNN_OP_QUANTIZED_CONCAT, byte_concat_of, run_byte_concat, Dtypes::f32, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_TRANSPOSE, plan_transpose, run_one);
 }
 

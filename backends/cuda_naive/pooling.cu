@@ -1,5 +1,5 @@
-// MAX_POOL2D and AVG_POOL2D: one thread computes one element of y. Their gradients: one thread computes one element of
-// dx.
+// MAX_POOL2D, QUANTIZED_MAX_POOL2D and AVG_POOL2D: one thread computes one element of y. Their gradients: one thread
+// computes one element of dx.
 //
 // In the forward pass neighbouring threads compute neighbouring windows. At stride 2 a warp's loads cover 256 bytes and
 // use half of them. The next column of the window uses the other half, from the cache. The time is near that of moving
@@ -223,6 +223,8 @@ void add_pooling_kernels(plugin::Device& device) {
          each_floating([](auto x) { return run_forward<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_MAX_POOL2D_BACKWARD, "max_pool2d_backward", max_pool_backward_of,
          each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
+  add_op(device, GPUNN_OP_QUANTIZED_MAX_POOL2D, "quantized_max_pool2d", max_pool_of, run_forward<uint8_t>, Dtypes::f32,
+         Layouts::channels_last_too);
   add_op(device, GPUNN_OP_AVG_POOL2D, "avg_pool2d", avg_pool_of,
          each_floating([](auto x) { return run_average<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_AVG_POOL2D_BACKWARD, "avg_pool2d_backward", avg_pool_backward_of,

@@ -1,10 +1,11 @@
-// QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER and QUANTIZED_CONV2D, straight from the definition.
+// QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER, QUANTIZED_CONV2D and QUANTIZED_LINEAR, straight from the
+// definition.
 //
 // In the first three one thread computes one element; they are coalesced and bound by memory. In QUANTIZE_FILTER one
 // thread block handles one filter: it finds the largest weight by a tree reduction and then reads the filter again.
 //
-// In QUANTIZED_CONV2D one thread computes one element of y, as in convolution.cu, and adds integers: the sum is exact
-// in any order. Only the final result is rounded, in double, so that the definition alone decides ties. Tensors may be
+// In QUANTIZED_CONV2D and QUANTIZED_LINEAR one thread computes one element of y, and adds integers: the sum is exact in
+// any order. Only the final result is rounded, in double, so that the definition alone decides ties. Tensors may be
 // packed or channels-last. In packed tensors neighbouring threads read neighbouring pixels. In channels-last tensors a
 // thread reads the channels of a pixel one after another, and its neighbours read a whole pixel further on. The next
 // version would multiply four numbers in one instruction (__dp4a), or a whole tile on tensor cores (mma.sync of u8 and
@@ -125,8 +126,8 @@ QuantizedConvolution quantized_convolution_of(const OpDesc& desc) {
 struct Operands {
   const uint8_t* x;
   const uint8_t* w;
-  const float* scale;  // of each filter
-  const float* bias;
+  const float* scale;       // of each filter
+  const float* bias;        // null: there is none
   const uint8_t* residual;  // null: there is none
 };
 
@@ -185,6 +186,34 @@ void run_quantized_convolution(const QuantizedConvolution& op, cudaStream_t stre
          op);
 }
 
+// --- QUANTIZED_LINEAR ---
+
+// Neighbouring threads have neighbouring units, whose weights lie a row apart.
+__global__ void quantized_linear(Operands in, float* y, QuantizedLinear layer) {
+  const int64_t units = layer.shape.group_outputs, terms = layer.shape.group_inputs;
+  const int64_t i = thread_index();
+  if (i >= layer.shape.batch * units) return;
+  const int64_t unit = i % units;
+  const uint8_t* row = in.x + i / units * terms;
+  const uint8_t* weights = in.w + unit * terms;
+  int32_t sum = 0;
+  for (int64_t c = 0; c < terms; ++c) {
+    sum += (int32_t{row[c]} - layer.attrs.x_zero_point) * (int32_t{weights[c]} - kFilterZero);
+  }
+  const double bias = in.bias != nullptr ? in.bias[unit] : 0;
+  y[i] = static_cast<float>(static_cast<double>(sum) * layer.attrs.x_scale * in.scale[unit] + bias);
+}
+
+void run_quantized_linear(const QuantizedLinear& layer, cudaStream_t stream, const OpArgs& args) {
+  const Operands in{.x = args.in<uint8_t>(0),
+                    .w = args.in<uint8_t>(1),
+                    .scale = args.in<float>(2),
+                    .bias = layer.bias ? args.in<float>(3) : nullptr,
+                    .residual = nullptr};
+  launch(quantized_linear, thread_each(layer.shape.batch * layer.shape.group_outputs), stream, in, args.out<float>(0),
+         layer);
+}
+
 }  // namespace
 
 void add_quantization_kernels(plugin::Device& device) {
@@ -196,6 +225,7 @@ void add_quantization_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_QUANTIZE_FILTER, "quantize_filter", filters_of, run_quantize_filter);
   add_op(device, GPUNN_OP_QUANTIZED_CONV2D, "quantized_conv2d", quantized_convolution_of, run_quantized_convolution,
          Dtypes::f32, Layouts::channels_last_too);
+  add_op(device, GPUNN_OP_QUANTIZED_LINEAR, "quantized_linear", quantized_linear_of, run_quantized_linear);
 }
 
 }  // namespace gpunn::cuda_naive

@@ -1,4 +1,4 @@
-// PAD, SLICE, CONCAT and TRANSPOSE. One thread writes one element.
+// PAD, SLICE, CONCAT, QUANTIZED_CONCAT and TRANSPOSE. One thread writes one element.
 //
 // Elements are numbered in the order of y's memory, so that neighbouring threads write neighbours and stores are
 // coalesced. The loads of SLICE and CONCAT are coalesced too, except at the ends of rows. In a TRANSPOSE that moves the
@@ -68,6 +68,21 @@ void run_concat(const std::vector<Box>& parts, cudaStream_t stream, const OpArgs
   for (std::size_t i = 0; i < parts.size(); ++i) launch_box(parts[i], stream, args.in<T>(i), args.out<T>(0));
 }
 
+// One input of QUANTIZED_CONCAT: its runs of bytes go to places `row` bytes apart.
+__global__ void place_runs(const uint8_t* x, uint8_t* y, int64_t n, int64_t run, int64_t row) {
+  const int64_t i = thread_index();
+  if (i < n) y[i / run * row + i % run] = x[i];
+}
+
+void run_byte_concat(const ByteConcat& concat, cudaStream_t stream, const OpArgs& args) {
+  auto* y = args.out<uint8_t>(0);
+  for (std::size_t i = 0; i < concat.runs.size(); ++i) {
+    const int64_t run = concat.runs[i], n = concat.rows * run;
+    if (n > 0) launch(place_runs, thread_each(n), stream, args.in<uint8_t>(i), y, n, run, concat.row);
+    y += run;
+  }
+}
+
 template <class T>
 void run_pad(const Pad& pad, cudaStream_t stream, const OpArgs& args) {
   launch(pad_with_zeros<T>, thread_each(pad.n), stream, args.in<T>(0), args.out<T>(0), pad);
@@ -82,6 +97,8 @@ void add_shape_kernels(plugin::Device& device) {
          Dtypes::floating);
   add_op(device, GPUNN_OP_CONCAT, "concat", concat_of, each_floating([](auto x) { return run_concat<decltype(x)>; }),
          Dtypes::floating);
+  add_op(device, GPUNN_OP_QUANTIZED_CONCAT, "quantized_concat", byte_concat_of, run_byte_concat, Dtypes::f32,
+         Layouts::channels_last_too);
   add_op(device, GPUNN_OP_TRANSPOSE, "transpose", transpose_of,
          each_floating([](auto x) { return run_one<decltype(x)>; }), Dtypes::floating);
 }

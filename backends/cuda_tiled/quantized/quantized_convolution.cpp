@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "architecture.hpp"
+#include "common/quantization.hpp"
 #include "kernels.hpp"
 #include "variants.hpp"
 
@@ -15,17 +17,21 @@ constexpr int64_t kMostNumbers = int64_t{1} << 30;  // of pixels, terms, and cha
 constexpr int64_t kMostGroups = 65535;              // of a grid's second dimension
 constexpr int64_t kFirstOffset = 256;               // in the workspace, behind the padding
 
+void require_served(const ConvolutionShape& shape) {
+  const int64_t channels = shape.groups * std::max(shape.group_inputs, shape.group_outputs);
+  require(shape.batch * shape.rows.outputs * shape.columns.outputs <= kMostNumbers &&
+              terms_of(ConvolutionPass::forward, shape) <= kMostNumbers &&
+              channels * shape.rows.inputs * shape.columns.inputs <= kMostNumbers && shape.groups <= kMostGroups,
+          "is for tensors of fewer than 2^30 pixels, terms, and numbers of an image");
+}
+
 QuantizedConvolution problem_of(const OpDesc& desc) {
   const auto attrs = desc.attrs<gpunn_quantized_conv2d_attrs>();
   for (const gpunn_tensor* tensor : {&desc.input(0), &desc.input(1), &desc.output(0)}) {
     require(plugin::is_channels_last(*tensor), "is for channels-last images and filters");
   }
   const ConvolutionShape shape = convolution_of(desc);
-  const int64_t channels = shape.groups * std::max(shape.group_inputs, shape.group_outputs);
-  require(shape.batch * shape.rows.outputs * shape.columns.outputs <= kMostNumbers &&
-              terms_of(ConvolutionPass::forward, shape) <= kMostNumbers &&
-              channels * shape.rows.inputs * shape.columns.inputs <= kMostNumbers && shape.groups <= kMostGroups,
-          "is for tensors of fewer than 2^30 pixels, terms, and numbers of an image");
+  require_served(shape);
   return {.shape = shape,
           .attrs = attrs,
           .relu = is_relu(attrs.activation),
@@ -33,9 +39,16 @@ QuantizedConvolution problem_of(const OpDesc& desc) {
           .terms = terms_of(ConvolutionPass::forward, shape)};
 }
 
+QuantizedConvolution dense_problem_of(const OpDesc& desc) {
+  const QuantizedLinear layer = quantized_linear_of(desc);
+  require_served(layer.shape);
+  return {
+      .shape = layer.shape, .attrs = layer.attrs, .dense = true, .bias = layer.bias, .terms = layer.shape.group_inputs};
+}
+
 std::string key_of(const QuantizedConvolution& problem) {
-  return "quantized_conv2d " + text_of(problem.shape) + (problem.residual ? " residual" : "") +
-         (problem.attrs.x_zero_point != 0 ? " zero point" : "");
+  return (problem.dense ? "quantized_linear " : "quantized_conv2d ") + text_of(problem.shape) +
+         (problem.residual ? " residual" : "") + (problem.attrs.x_zero_point != 0 ? " zero point" : "");
 }
 
 bool has_whole_chunks(const QuantizedConvolution& problem) { return problem.shape.group_inputs % 16 == 0; }
@@ -46,6 +59,11 @@ std::string refuses(const QuantizedConvolution& problem, bool gathers) {
   if (!gathers && !has_whole_chunks(problem)) return "is for groups of a multiple of 16 channels";
   if (gathers && has_whole_chunks(problem)) return "is for groups of other than a multiple of 16 channels";
   return "";
+}
+
+std::string refuses_rows(const QuantizedConvolution& problem) {
+  if (!problem.dense || problem.shape.batch > kMostDenseRows) return "is for dense layers of up to 8 rows";
+  return has_whole_chunks(problem) ? "" : "is for terms of a multiple of 16";
 }
 
 uint64_t workspace_bytes(const QuantizedConvolution& problem) {
@@ -62,9 +80,10 @@ QuantizedArguments arguments_of(const QuantizedConvolution& problem, const OpArg
   a.x = args.in<uint8_t>(0);
   a.w = args.in<uint8_t>(1);
   a.scale = args.in<float>(2);
-  a.bias = args.in<float>(3);
+  a.bias = problem.bias ? args.in<float>(3) : nullptr;
   a.residual = problem.residual ? args.in<uint8_t>(4) : nullptr;
-  a.y = args.out<uint8_t>(0);
+  a.y = problem.dense ? nullptr : args.out<uint8_t>(0);
+  a.numbers = problem.dense ? args.out<float>(0) : nullptr;
   a.pixels = narrow(shape.batch * shape.rows.outputs * shape.columns.outputs);
   a.output_image = Divider(shape.rows.outputs * shape.columns.outputs);
   a.output_columns = Divider(shape.columns.outputs);
@@ -128,6 +147,13 @@ std::vector<Variant<QuantizedConvolution>> variants() {
 }  // namespace
 
 void add_quantized_convolution_kernels(TiledDevice& device) {
+  std::vector<Variant<QuantizedConvolution>> dense = variants();
+  dense.push_back({.name = "quantized:rows",
+                   .refuses = refuses_rows,
+                   .run = [](const QuantizedConvolution& problem, cudaStream_t stream, const OpArgs& args) {
+                     launch_dense_rows(arguments_of(problem, args), stream);
+                   }});
+  add_variants(device, GPUNN_OP_QUANTIZED_LINEAR, dense_problem_of, key_of, std::move(dense));
   add_variants(device, GPUNN_OP_QUANTIZED_CONV2D, problem_of, key_of, variants(), Dtypes::f32,
                Layouts::channels_last_too);
 }

@@ -1,5 +1,5 @@
 // QUANTIZED_CONV2D of channels-last images as a product of pixels and filters on tensor cores (implicit GEMM). The
-// kernel is in quantized_kernel.cuh.
+// kernel is in quantized_kernel.cuh. QUANTIZED_LINEAR is the convolution of images of one pixel.
 #pragma once
 
 #include <gpunn/ops.h>
@@ -18,6 +18,8 @@ struct QuantizedConvolution {
   gpunn_quantized_conv2d_attrs attrs{};
   bool relu = false;
   bool residual = false;
+  bool dense = false;  // QUANTIZED_LINEAR
+  bool bias = true;
   int64_t terms = 0;  // of a sum
 
   // The base serves packed images, with one thread an element.
@@ -29,10 +31,11 @@ struct QuantizedConvolution {
 struct QuantizedArguments {
   const uint8_t* x = nullptr;
   const uint8_t* w = nullptr;
-  const float* scale = nullptr;  // of each filter
-  const float* bias = nullptr;
-  const uint8_t* residual = nullptr;  // null: there is none
+  const float* scale = nullptr;       // of each filter
+  const float* bias = nullptr;        // null: there is none
+  const uint8_t* residual = nullptr;  // likewise
   uint8_t* y = nullptr;
+  float* numbers = nullptr;          // in place of y: the sums as numbers, without residual
   const uint8_t* padding = nullptr;  // 16 bytes, each the zero point of x; null: that is 0
   const int32_t* first = nullptr;    // what each filter's sums begin with; null: 0
   int pixels = 0;                    // of y, in all images
@@ -71,6 +74,10 @@ inline constexpr QuantizedTile kGatheredTiles[] = {{128, 64, 64, 32, 32, 2}, {64
 // Uses the tile kQuantizedTiles[index] or kGatheredTiles[index].
 void launch_quantized(int index, const QuantizedArguments& arguments, cudaStream_t stream);
 void launch_gathered(int index, const QuantizedArguments& arguments, cudaStream_t stream);
+
+// For a dense layer of up to kMostDenseRows rows whose number of terms is a multiple of 16.
+inline constexpr int kMostDenseRows = 8;
+void launch_dense_rows(const QuantizedArguments& arguments, cudaStream_t stream);
 
 // Writes first[filters], -x_zero_point times the sum of each filter's numbers, and the 16 bytes of padding.
 void prepare_zero_point(const uint8_t* w, int64_t filters, int64_t terms, int32_t x_zero_point, int32_t* first,

@@ -257,7 +257,8 @@ struct QuantizedColumns {
       const bool there = first_filter + column < a.outputs;
       const int filter = static_cast<int>(blockIdx.y) * a.outputs + first_filter + column;
       factor[column] = there ? a.x_scale * a.scale[filter] / a.y_scale : 0.0F;
-      offset[column] = there ? a.bias[filter] / a.y_scale - a.residual_zero * a.residual_factor : 0.0F;
+      const float bias = there && a.bias != nullptr ? a.bias[filter] / a.y_scale : 0.0F;
+      offset[column] = bias - a.residual_zero * a.residual_factor;
       first[column] = there && a.first != nullptr ? a.first[filter] : 0;
       strange = strange || !isfinite(factor[column]) || !isfinite(offset[column]);
     }
@@ -326,6 +327,30 @@ __device__ __forceinline__ void store_sums(const QuantizedArguments& a, bool str
   store_sums<T, false, false>(a, sums, columns, results, m, n);
 }
 
+// Scales the sums, adds the bias and writes numbers. The tile begins at first_pixel and first_filter.
+template <class T>
+__device__ __forceinline__ void write_numbers(const QuantizedArguments& a, const QuantizedSums<T>& sums,
+                                              const QuantizedColumns<T>& columns, int first_pixel, int first_filter,
+                                              int m, int n) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int j = 0; j < T::kFragmentsN; ++j) {
+    const int column = n + j * 8 + lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < T::kFragmentsM; ++i) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const int pixel = first_pixel + m + i * 16 + k / 2 * 8 + lane / 4, of_tile = column + k % 2;
+        const int filter = first_filter + of_tile;
+        if (pixel >= a.pixels || filter >= a.outputs) continue;
+        const auto sum = static_cast<float>(sums[i][j][k] + columns.first[of_tile]);
+        a.numbers[int64_t{pixel} * a.all_outputs + int64_t{blockIdx.y} * a.outputs + filter] =
+            sum * columns.factor[of_tile] + columns.offset[of_tile];
+      }
+    }
+  }
+}
+
 template <class T, bool kGather>
 __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     quantized_convolution(const __grid_constant__ QuantizedArguments a) {
@@ -380,6 +405,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   wait_copies<0>();
   // All are done with the last tile, whose place the results take.
   const bool strange = __syncthreads_or(mine_strange ? 1 : 0) != 0;
+
+  if (a.numbers != nullptr) return write_numbers<T>(a, sums, columns, first_pixel, first_filter, m, n);
 
   if (a.residual != nullptr && !early_residual) {
     for_results<T>(a, first_pixel, first_filter, [&](int in_tile, int64_t of_y, int bytes) {
