@@ -3,11 +3,13 @@
 
 #include <cmath>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "add_op.hpp"
 #include "constant_filter.hpp"
 #include "grain.hpp"
+#include "int8/int8_products.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
 #include "quantized_convolution.hpp"
@@ -120,17 +122,19 @@ uint64_t to_line(uint64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-QuantizedPlan plan_quantized(const OpDesc& desc, int threads) {
-  constexpr int kChannelsLastScore = 2;
+// Of two layouts, and each kind of products, the better ones have higher scores.
+int score_of(int kind, bool turned) { return 2 * kind + (turned ? 1 : 2); }
+
+QuantizedPlan plan_quantized(const OpDesc& desc, int threads, const Int8Products& products, int kind) {
   QuantizedPlan plan;
   plan.x = byte_turn_of(desc.input(0));
   plan.filter = byte_turn_of(desc.input(1));
   plan.y = byte_turn_of(desc.output(0));
   const bool alike = plan.x.moves_nothing() && plan.filter.moves_nothing() && plan.y.moves_nothing();
   plan.turned = !alike && !plugin::has_channels_last(desc);
-  plan.score = plan.turned ? 1 : kChannelsLastScore;
-  plan.convolution = std::make_shared<const QuantizedConvolution>(convolution_of(desc),
-                                                                  desc.attrs<gpunn_quantized_conv2d_attrs>(), threads);
+  plan.score = score_of(kind, plan.turned);
+  plan.convolution = std::make_shared<const QuantizedConvolution>(
+      convolution_of(desc), desc.attrs<gpunn_quantized_conv2d_attrs>(), threads, products);
   plan.residual = desc.inputs() > 4;
   plan.packed.offset = to_line(plan.convolution->scratch_bytes());
   plan.turned_offset = plan.packed.offset + to_line(plan.convolution->packed_bytes());
@@ -183,24 +187,15 @@ struct LinearPlan {
   PackedFilter packed;
   bool bias = false;
   uint64_t workspace_bytes = 0;
+  int score = 1;
 };
 
-LinearPlan plan_linear(const OpDesc& desc, int threads) {
-  const auto of_x = desc.attrs<gpunn_quantize_attrs>();
-  gpunn_quantized_conv2d_attrs attrs{};
-  attrs.x_scale = of_x.scale;
-  attrs.x_zero_point = of_x.zero_point;
-  attrs.y_scale = 1;
-  constexpr ConvolutionAxis kPixel{.inputs = 1, .outputs = 1, .taps = 1, .stride = 1, .pad = 0, .dilation = 1};
-  const ConvolutionShape shape{.batch = desc.input(0).dim[0],
-                               .groups = 1,
-                               .group_inputs = desc.input(0).dim[1],
-                               .group_outputs = desc.input(1).dim[0],
-                               .rows = kPixel,
-                               .columns = kPixel};
+LinearPlan plan_linear(const OpDesc& desc, int threads, const Int8Products& products, int kind) {
+  const QuantizedLinear layer = quantized_linear_of(desc);
   LinearPlan plan;
-  plan.product = std::make_shared<const QuantizedConvolution>(shape, attrs, threads);
-  plan.bias = desc.inputs() > 3;
+  plan.product = std::make_shared<const QuantizedConvolution>(layer.shape, layer.attrs, threads, products);
+  plan.score = score_of(kind, false);
+  plan.bias = layer.bias;
   plan.packed.offset = to_line(plan.product->scratch_bytes());
   plan.workspace_bytes = plan.packed.offset;
   if (desc.is_constant(1)) {
@@ -229,12 +224,19 @@ void add_quantization_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_FAKE_QUANTIZE, quantize_of, run_fake_quantize, Dtypes::f32, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_QUANTIZE_FILTER, filters_of, run_quantize_filter);
   const int threads = thread_count();
-  serve(
-      device, GPUNN_OP_QUANTIZED_CONV2D, [threads](const OpDesc& desc) { return plan_quantized(desc, threads); },
-      run_quantized, Dtypes::f32, Layouts::channels_last_too);
-  serve(
-      device, GPUNN_OP_QUANTIZED_LINEAR, [threads](const OpDesc& desc) { return plan_linear(desc, threads); },
-      run_linear);
+  int kind = 0;
+  for (const Int8Products& products : usable_int8_products()) {
+    const std::string name = std::string("quantized:") + products.name;
+    serve(
+        device, GPUNN_OP_QUANTIZED_CONV2D,
+        [=](const OpDesc& desc) { return plan_quantized(desc, threads, products, kind); }, run_quantized, Dtypes::f32,
+        Layouts::channels_last_too, name);
+    serve(
+        device, GPUNN_OP_QUANTIZED_LINEAR,
+        [=](const OpDesc& desc) { return plan_linear(desc, threads, products, kind); }, run_linear, Dtypes::f32,
+        Layouts::packed, name);
+    ++kind;
+  }
 }
 
 }  // namespace gpunn::cpu

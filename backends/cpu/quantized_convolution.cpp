@@ -21,8 +21,8 @@ constexpr int64_t kLine = 64;
 }  // namespace
 
 QuantizedConvolution::QuantizedConvolution(const ConvolutionShape& shape, const gpunn_quantized_conv2d_attrs& attrs,
-                                           int threads)
-    : products_(&int8_products()),
+                                           int threads, const Int8Products& products)
+    : products_(products),
       kernels_(&GPUNN_SELECT_ISA(int8_kernels)),
       shape_(shape),
       attrs_(attrs),
@@ -32,21 +32,21 @@ QuantizedConvolution::QuantizedConvolution(const ConvolutionShape& shape, const 
       outputs_(shape.group_outputs),
       pixels_(shape.batch * shape.rows.outputs * shape.columns.outputs),
       terms_(shape.rows.taps * shape.columns.taps * shape.group_inputs),
-      padded_terms_(round_up(terms_, products_->group)),
+      padded_terms_(round_up(terms_, products.depth)),
       row_stride_(round_up(padded_terms_, kLine) + kLine),
       in_place_(sees_itself(shape) && terms_ == padded_terms_),
       depthwise_(shape.groups > 1 && shape.group_inputs == 1 && shape.group_outputs == 1),
       panels_(divide_up(shape.group_outputs, kInt8Columns)) {
   block_pixels_ = even_block(pixels_, std::clamp(kInt8RowsBytes / row_stride_, kFewestBlockPixels, kMostBlockPixels));
-  if (block_pixels_ > Int8Tile::kRows) block_pixels_ = round_up(block_pixels_, Int8Tile::kRows);
+  if (block_pixels_ > products_.rows) block_pixels_ = round_up(block_pixels_, products_.rows);
   blocks_ = divide_up(pixels_, block_pixels_);
   while (blocks_ * splits_ * shape.groups < kInt8Tasks && 2 * splits_ <= panels_) splits_ *= 2;
 }
 
 FilterLayout QuantizedConvolution::filter_layout() const {
   if (depthwise_) return {"int8 depthwise", {shape_.groups, shape_.rows.taps, shape_.columns.taps}};
-  return {products_->group == 1 ? "int8" : "int8 in groups",
-          {shape_.groups, shape_.group_inputs, outputs_, shape_.rows.taps, shape_.columns.taps, products_->group}};
+  return {products_.group == 1 ? "int8" : "int8 in groups",
+          {shape_.groups, shape_.group_inputs, outputs_, shape_.rows.taps, shape_.columns.taps, products_.depth}};
 }
 
 std::size_t QuantizedConvolution::filter_bytes() const {
@@ -67,7 +67,7 @@ void QuantizedConvolution::pack_filter(const uint8_t* filter, void* packed) cons
   if (depthwise_) return pack_depthwise(filter, static_cast<int16_t*>(packed));
   auto* const numbers = static_cast<int8_t*>(packed);
   auto* const sums = reinterpret_cast<int32_t*>(numbers + filter_bytes());
-  const int64_t group = products_->group;
+  const int64_t group = products_.group;
   parallel_for(threads_, shape_.groups * panels_, [&](int64_t task, int) {
     const int64_t first = task % panels_ * kInt8Columns;
     const uint8_t* from = filter + (task / panels_ * outputs_ + first) * terms_;
@@ -148,7 +148,7 @@ void QuantizedConvolution::multiply(const Operands& operands, const Channels& ch
     stride = row_stride_;
   }
   Int8Store how = store_of(operands);
-  int32_t sums[Int8Tile::kRows * Int8Tile::kColumns];
+  alignas(kLine) int32_t sums[Int8Tile::kMostRows * Int8Tile::kColumns];
   Int8Tile tile{};
   tile.k = padded_terms_;
   tile.a_stride = stride;
@@ -156,6 +156,7 @@ void QuantizedConvolution::multiply(const Operands& operands, const Channels& ch
   const int64_t in_split = divide_up(panels_, splits_);
   const int64_t first_panel = task % splits_ * in_split;
   const int64_t all_outputs = shape_.groups * outputs_;
+  if (products_.begin != nullptr) products_.begin();
   for (int64_t panel = first_panel; panel < std::min(first_panel + in_split, panels_); ++panel) {
     const int64_t padded = (group * panels_ + panel) * kInt8Columns;
     const int64_t channel = group * outputs_ + panel * kInt8Columns;
@@ -164,10 +165,10 @@ void QuantizedConvolution::multiply(const Operands& operands, const Channels& ch
     tile.first = channels.first + padded;
     how.factor = channels.factor + padded;
     how.offset = channels.offset + padded;
-    for (int64_t i = 0; i < count; i += Int8Tile::kRows) {
-      tile.rows = static_cast<int>(std::min<int64_t>(Int8Tile::kRows, count - i));
+    for (int64_t i = 0; i < count; i += products_.rows) {
+      tile.rows = static_cast<int>(std::min<int64_t>(products_.rows, count - i));
       tile.a = a + i * stride;
-      products_->multiply(tile);
+      products_.multiply(tile);
       for (int r = 0; r < tile.rows; ++r) {
         const int64_t at = (begin + i + r) * all_outputs + channel;
         if (operands.numbers != nullptr) {
@@ -179,6 +180,7 @@ void QuantizedConvolution::multiply(const Operands& operands, const Channels& ch
       }
     }
   }
+  if (products_.end != nullptr) products_.end();
 }
 
 void QuantizedConvolution::run(const Operands& operands, void* scratch) const {

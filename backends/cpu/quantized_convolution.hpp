@@ -17,7 +17,8 @@ namespace gpunn::cpu {
 
 class QuantizedConvolution {
  public:
-  QuantizedConvolution(const ConvolutionShape& shape, const gpunn_quantized_conv2d_attrs& attrs, int threads);
+  QuantizedConvolution(const ConvolutionShape& shape, const gpunn_quantized_conv2d_attrs& attrs, int threads,
+                       const Int8Products& products);
 
   // The filter as run() reads it, and the sums of each filter's numbers.
   FilterLayout filter_layout() const;
@@ -56,7 +57,7 @@ class QuantizedConvolution {
   void pack_depthwise(const uint8_t* filter, int16_t* packed) const;
   void run_depthwise(const Operands& operands, const Channels& channels, int32_t* sums) const;
 
-  const Int8Products* products_;
+  Int8Products products_;
   const Int8Kernels* kernels_;
   ConvolutionShape shape_;
   gpunn_quantized_conv2d_attrs attrs_;

@@ -1,11 +1,10 @@
 #include "half/half_tile.hpp"
 
 #include "isa.hpp"
+#include "tile_registers.hpp"
 
 #if defined(GPUNN_HALF_TILES)
 #include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 namespace gpunn::cpu {
@@ -21,13 +20,6 @@ struct Features {
   bool avx512_bf16 = false;
   bool amx_bf16 = false;
 };
-
-// Linux gives a process the tiles' registers only where it asks.
-bool may_use_tiles() {
-  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr long kTileData = 18;
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
 
 Features features() {
   constexpr unsigned kAvx512Bf16 = 1U << 5;           // of leaf 7, subleaf 1, eax

@@ -10,7 +10,7 @@ namespace gpunn::cpu {
 // sums[i][j] = first[j] + the sum over p of a[i * a_stride + p] * b[p, j]. b is packed: [p / group][j][p % group], and
 // 0 behind k. a is readable up to a multiple of the group.
 struct Int8Tile {
-  static constexpr int kRows = 12;
+  static constexpr int kMostRows = 32;
   static constexpr int kColumns = 32;
 
   int64_t k;
@@ -18,8 +18,8 @@ struct Int8Tile {
   int64_t a_stride;
   const int8_t* b;
   const int32_t* first;  // [kColumns]
-  int32_t* sums;         // [kRows][kColumns]
-  int rows;              // up to kRows
+  int32_t* sums;         // [rows][kColumns]
+  int rows;
 };
 
 // Stores a row of sums: y = round(sum * factor + offset + (residual - zero_residual) * residual_factor) + zero_point,
