@@ -21,6 +21,16 @@ TiledDevice::TiledDevice(const gpunn_device_options& options)
 #undef GPUNN_FAMILY
 }
 
+void TiledDevice::join_ranks(const plugin::CommunicatorOptions& options) {
+  peers_ = std::make_unique<cuda::PeerGroup>(*this, options);
+}
+
+void TiledDevice::abort_ranks() noexcept {
+  if (peers_ != nullptr) peers_->abort();
+}
+
+void TiledDevice::leave_ranks() noexcept { peers_.reset(); }
+
 namespace {
 
 // How many ops from `first` on are without half precision and channels-last images, which but one of the subgraphs'
@@ -42,8 +52,10 @@ plugin::SubgraphSupport TiledDevice::query_subgraph(const plugin::ProgramDesc& d
   cuda::check(cudaSetDevice(index()), "choosing the device");
   const std::size_t plain = plain_ops(desc, first, limit);
   if (plain == 0) return query_norm(desc, first, limit);
-  std::string reason;
-  for (const auto fuse_subgraph : {query_step, query_norm, query_pool}) {
+  plugin::SubgraphSupport step = query_step(peers_.get(), desc, first, plain);
+  if (step.ops > 0) return step;
+  std::string reason = step.reason;
+  for (const auto fuse_subgraph : {query_norm, query_pool}) {
     plugin::SubgraphSupport run = fuse_subgraph(desc, first, plain);
     if (run.ops > 0) return run;
     if (reason.empty()) reason = run.reason;
@@ -57,7 +69,7 @@ std::unique_ptr<plugin::Subgraph> TiledDevice::create_subgraph(const plugin::Pro
                                                                std::size_t count) {
   cuda::check(cudaSetDevice(index()), "choosing the device");
   if (plain_ops(desc, first, count) < count) return create_norm(*this, desc, first, count);
-  if (query_step(desc, first, count).ops == count) return create_step(desc, first, count);
+  if (query_step(peers_.get(), desc, first, count).ops == count) return create_step(peers_.get(), desc, first, count);
   if (query_norm(desc, first, count).ops == count) return create_norm(*this, desc, first, count);
   if (query_pool(desc, first, count).ops == count) return create_pool(desc, first, count);
   return create_dense(*this, desc, first, count);

@@ -1,6 +1,7 @@
 // The plugin "cuda_tiled": optimised kernels. Ops without one fall back to its base, cuda_naive. Each family is a
 // ladder of numbered kernels, from the first step beyond cuda_naive's kernel to the fastest.
 #include <gpunn/plugin.hpp>
+#include <gpunn/rank_subgraph.hpp>
 #include <gpunn/subgraph.hpp>
 
 #include <cstring>
@@ -23,6 +24,7 @@ class TiledBackend final : public plugin::Backend {
   bool concurrent_streams() const override { return true; }
   const void* extension(const char* name) override {
     if (std::strcmp(name, GPUNN_EXTENSION_COLLECTIVE) == 0) return plugin::collective_extension<TiledDevice>();
+    if (std::strcmp(name, GPUNN_EXTENSION_RANK_SUBGRAPH) == 0) return plugin::rank_subgraph_extension<TiledDevice>();
     return std::strcmp(name, GPUNN_EXTENSION_SUBGRAPH) == 0 ? plugin::subgraph_extension<TiledDevice>() : nullptr;
   }
   int probe() override { return cuda::probe_devices(); }

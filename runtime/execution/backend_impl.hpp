@@ -16,6 +16,8 @@
 
 namespace gpunn::execution {
 
+class RankSubgraphs;
+
 // One plugin of the chain, opened.
 struct Level {
   std::shared_ptr<const plugins::Plugin> plugin;
@@ -25,6 +27,7 @@ struct Level {
   int rank = 0;                                         // the level of the highest of plugins that are alternatives
   bool concurrent = false;                              // its kernels may run at the same time on several streams
   const gpunn_subgraph_extension* subgraphs = nullptr;  // nullptr: it fuses no subgraphs
+  std::shared_ptr<RankSubgraphs> ranks{};               // nullptr: its subgraphs include no collectives
   std::unique_ptr<HostCopies> host_copies{};            // only if its memory is not that of the bottom plugin
   bool on_host() const { return std::string_view(info.memory_domain) == "host"; }  // its memory is the host's
   const gpunn_plugin& table() const { return plugin->table(); }

@@ -41,17 +41,21 @@ const gpunn_collective_extension* extension_of(const Level& level) {
 
 }  // namespace
 
+gpunn_communicator_options group_of(distributed::Team& team) {
+  return {.struct_size = sizeof(gpunn_communicator_options),
+          .rank = team.rank(),
+          .world = team.world(),
+          .local_world = team.place().local_world,
+          .exchange = exchange,
+          .context = &team};
+}
+
 std::shared_ptr<RankCommunicator> RankCommunicator::create(const Level& level,
                                                            const std::shared_ptr<distributed::Team>& team) {
   const gpunn_collective_extension* const table = extension_of(level);
   if (team->any(table == nullptr)) return nullptr;
   std::shared_ptr<RankCommunicator> made(new RankCommunicator(level, *table, team));
-  const gpunn_communicator_options options{.struct_size = sizeof(options),
-                                           .rank = team->rank(),
-                                           .world = team->world(),
-                                           .local_world = team->place().local_world,
-                                           .exchange = exchange,
-                                           .context = team.get()};
+  const gpunn_communicator_options options = group_of(*team);
   const plugins::CallResult result = plugins::guarded(
       [&](gpunn_error* error) { return table->create(level.device, &options, &made->handle_, error); });
   if (!result.ok()) made->handle_ = nullptr;

@@ -12,6 +12,9 @@
 
 namespace gpunn::execution {
 
+// The ranks of a team, as a plugin gets to know them. The team must outlive their use.
+gpunn_communicator_options group_of(distributed::Team& team);
+
 // A plugin's functions that move data between ranks (GPUNN_EXTENSION_COLLECTIVE).
 class RankCommunicator {
  public:

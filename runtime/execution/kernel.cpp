@@ -16,6 +16,7 @@
 #include "execution/communicator.hpp"
 #include "execution/op_text.hpp"
 #include "execution/rank_collective.hpp"
+#include "execution/rank_subgraphs.hpp"
 #include "execution/streams.hpp"
 #include "execution/tensor_table.hpp"
 #include "plugins/call.hpp"
@@ -185,9 +186,15 @@ void Kernel::enqueue(std::span<const gpunn_tensor> inputs, std::span<const gpunn
 void Backend::join(std::shared_ptr<distributed::Team> team) {
   impl_->team = std::move(team);
   impl_->communicator = impl_->team == nullptr ? nullptr : RankCommunicator::create(impl_->bottom(), impl_->team);
+  for (Level& level : impl_->levels) {
+    level.ranks = impl_->team == nullptr ? nullptr : RankSubgraphs::join(level, impl_->team);
+  }
 }
 
-void Backend::plan_ranks(int world) { impl_->planned_ranks = world; }
+void Backend::plan_ranks(int world) {
+  impl_->planned_ranks = world;
+  for (Level& level : impl_->levels) level.ranks = world > 1 ? RankSubgraphs::plan(level, world) : nullptr;
+}
 
 bool Backend::Impl::between_ranks(const graph::OpSignature& signature) const {
   return (team != nullptr || planned_ranks > 1) && is_collective(signature.op);

@@ -238,7 +238,9 @@ void Backend::Impl::sync(const std::string& after) {
 }
 
 Backend::Impl::~Impl() {
-  communicator = nullptr;  // while its device is open
+  // While their devices are open.
+  communicator = nullptr;
+  for (Level& level : levels) level.ranks.reset();
   if (levels.empty()) return;
   if (bottom().stream != nullptr) {
     plugins::guarded([&](gpunn_error* error) { return bottom().table().stream_sync(bottom().stream, error); });

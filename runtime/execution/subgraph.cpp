@@ -18,6 +18,7 @@
 #include "execution/kernel_times.hpp"
 #include "execution/op_text.hpp"
 #include "execution/program_desc.hpp"
+#include "execution/rank_collective.hpp"
 #include "execution/streams.hpp"
 #include "plugins/call.hpp"
 
@@ -83,6 +84,11 @@ class Offer {
     }
     require_sane(level, first, limit, answer, ops);
     ops.resize(answer.n_ops);
+    const auto between_ranks = [&](uint32_t op) { return is_collective(graph_.nodes()[op].op); };
+    if (level.ranks == nullptr && std::ranges::any_of(ops, between_ranks)) {
+      note(level, first, "it fuses an exchange between ranks that it has not joined");
+      return std::nullopt;
+    }
     if (options_.deterministic && (answer.flags & GPUNN_OP_DETERMINISTIC) == 0) {
       note(level, first, "its fused subgraph is not deterministic, as `deterministic: true` requires");
       return std::nullopt;

@@ -20,20 +20,21 @@
 
 namespace gpunn::plugin {
 
-// The ranks of a communicator, while it is created.
+// The ranks of a communicator, while it is created; of an extension of rank_subgraph.h, until the device leaves them.
 class CommunicatorOptions {
  public:
   explicit CommunicatorOptions(const gpunn_communicator_options& options) : options_(options) {}
   int rank() const { return options_.rank; }
   int world() const { return options_.world; }
   bool on_one_machine() const { return options_.local_world == options_.world; }
+  bool can_exchange() const { return options_.exchange != nullptr; }
 
   // The value of each rank.
   template <class T>
   std::vector<T> exchange(const T& mine) const {
     std::vector<T> all(static_cast<std::size_t>(world()));
     if (options_.exchange(options_.context, &mine, sizeof(T), all.data()) != GPUNN_OK) {
-      throw Failure(GPUNN_INTERNAL, "the ranks can't exchange data to create a communicator");
+      throw Failure(GPUNN_INTERNAL, "the ranks can't exchange data");
     }
     return all;
   }

@@ -33,7 +33,7 @@ struct StepHead {
 
 // The sample at `row` of the batch, as SAMPLE_INDICES computes it, or -1.
 __device__ __forceinline__ int sample_index(const StepPlan& plan, int64_t step, int row) {
-  const int64_t position = step % plan.steps * plan.sample.batch + row;
+  const int64_t position = step % plan.steps * plan.sample.batch + plan.first_row + row;
   if (row >= plan.batch || position >= plan.sample.rows) return -1;
   if (plan.sample.shuffle == 0) return static_cast<int>(position);
   return static_cast<int>(gpunn_random_permute(plan.sample.seed, plan.sample.stream, step / plan.steps,
@@ -50,7 +50,8 @@ __device__ __forceinline__ int label_of(const StepPlan& plan, const void* labels
 
 // Rows of the batch of `step` that are samples.
 __device__ __forceinline__ int sample_count(const StepPlan& plan, int64_t step) {
-  return static_cast<int>(min(int64_t{plan.sample.batch}, plan.sample.rows - step % plan.steps * plan.sample.batch));
+  const int64_t position = step % plan.steps * plan.sample.batch + plan.first_row;
+  return static_cast<int>(min(int64_t{plan.batch}, max(plan.sample.rows - position, int64_t{0})));
 }
 
 // The samples of the step after `step`.

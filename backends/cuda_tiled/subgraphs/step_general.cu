@@ -21,7 +21,7 @@ namespace gpunn::cuda_tiled {
 
 template void launch_pass<kAllParts>(const StepPlan&, const GeneralTensors&, cudaStream_t);
 template bool pass_is_resident<kAllParts>(const StepPlan&);
-template void launch_update<kAllUpdateParts>(const StepPlan&, const GeneralTensors&, cudaStream_t);
+template void launch_update<kAllUpdateParts>(const StepPlan&, const RankTensors&, cudaStream_t);
 
 void launch_flat(const StepPlan& plan, const GeneralTensors& tensors, cudaStream_t stream) {
   // Another division of a multiprocessor's memory would have to wait until it is idle.

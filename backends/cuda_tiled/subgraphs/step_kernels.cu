@@ -12,8 +12,10 @@ extern template void launch_pass<kLossPart | kBatchPart>(const StepPlan&, const 
 extern template void launch_pass<kAllParts>(const StepPlan&, const GeneralTensors&, cudaStream_t);
 extern template bool pass_is_resident<kNormPart>(const StepPlan&);
 extern template bool pass_is_resident<kAllParts>(const StepPlan&);
-extern template void launch_update<kNormPart>(const StepPlan&, const GeneralTensors&, cudaStream_t);
-extern template void launch_update<kAllUpdateParts>(const StepPlan&, const GeneralTensors&, cudaStream_t);
+extern template void launch_update<kNormPart>(const StepPlan&, const RankTensors&, cudaStream_t);
+extern template void launch_update<kAllUpdateParts>(const StepPlan&, const RankTensors&, cudaStream_t);
+extern template void launch_update<kRankPart>(const StepPlan&, const RankTensors&, cudaStream_t);
+extern template void launch_update<kRankPart | kAllUpdateParts>(const StepPlan&, const RankTensors&, cudaStream_t);
 
 StepLimits step_limits() {
   int device = 0;
@@ -57,7 +59,7 @@ void launch_single(const StepPlan& plan, const GeneralTensors& tensors, cudaStre
 
 }  // namespace
 
-void launch_step(const StepPlan& plan, const GeneralTensors& tensors, cudaStream_t stream) {
+void launch_step(const StepPlan& plan, const RankTensors& tensors, cudaStream_t stream) {
   if (plan.rounds > 0) {
     launch_rounds(plan, tensors, stream);
   } else {
@@ -69,6 +71,12 @@ void launch_step(const StepPlan& plan, const GeneralTensors& tensors, cudaStream
       break;
     case kNormPart:
       launch_update<kNormPart>(plan, tensors, stream);
+      break;
+    case kRankPart:
+      launch_update<kRankPart>(plan, tensors, stream);
+      break;
+    case kRankPart | kAllUpdateParts:
+      launch_update<kRankPart | kAllUpdateParts>(plan, tensors, stream);
       break;
     default:
       launch_update<kAllUpdateParts>(plan, tensors, stream);

@@ -14,6 +14,6 @@ StepLimits step_limits();
 bool step_is_resident(const StepPlan& plan);
 
 // Runs one whole step on `stream`. Throws if a launch fails.
-void launch_step(const StepPlan& plan, const GeneralTensors& tensors, cudaStream_t stream);
+void launch_step(const StepPlan& plan, const RankTensors& tensors, cudaStream_t stream);
 
 }  // namespace gpunn::cuda_tiled

@@ -73,7 +73,7 @@ bool pass_is_resident(const StepPlan& plan) {
 }
 
 template <unsigned PARTS>
-void launch_update(const StepPlan& plan, const GeneralTensors& tensors, cudaStream_t stream) {
+void launch_update(const StepPlan& plan, const RankTensors& tensors, cudaStream_t stream) {
   if (plan.images == PairBlock::kImages) prefer_shared_memory(step_update<PARTS>);
   // One block more counts, another one draws samples.
   const int blocks = plan.update_blocks + (plan.ready != 0 ? 1 : 2);

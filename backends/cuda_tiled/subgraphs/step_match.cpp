@@ -108,8 +108,8 @@ bool same_dropout(const Dropout& a, const Dropout& b) {
 
 class Matcher {
  public:
-  Matcher(const ProgramDesc& desc, std::size_t first, std::size_t limit, Surroundings with)
-      : desc_(desc), pattern_(desc, first, limit), with_(with) {
+  Matcher(const ProgramDesc& desc, std::size_t first, std::size_t limit, int world, Surroundings with)
+      : desc_(desc), pattern_(desc, first, limit), world_(world), with_(with) {
     for (auto& pair : match_.values.running) pair = {-1, -1};
   }
 
@@ -207,7 +207,8 @@ class Matcher {
     count_ = pattern_.input(mean, 1);
     if (with_.batch) return drawn_batch();
     network.ready = true;
-    network.sample.batch = narrow(x.dim[0]);
+    network.rows = narrow(x.dim[0]);
+    network.sample.batch = network.rows;
     network.sample.rows = x.dim[0];
     network.data_type = GPUNN_F32;
     match_.values.x = x_;
@@ -239,12 +240,22 @@ class Matcher {
             "no samples are gathered and normalised");
     pattern_.take(gather, "");
     index_ = pattern_.input(gather, 1);
-    const std::size_t sample = pattern_.producer(index_, gather);
+    std::size_t sample = pattern_.producer(index_, gather);
+    int32_t drawn = index_;
+    if (sample != Pattern::kNone && pattern_.op(sample) == GPUNN_OP_COPY) {
+      drawn = pattern_.input(sample, 0);
+      sample = pattern_.producer(drawn, pattern_.take(sample, ""));
+    }
     require(sample != Pattern::kNone && pattern_.op(sample) == GPUNN_OP_SAMPLE_INDICES, "no batch is drawn");
     pattern_.take(sample, "");
     network.sample = sample_of(op(sample)).attrs;
+    network.rows = network.sample.batch;
     use_step(pattern_.input(sample, 0));
-    require(pattern_.output(sample, 1) == count_, "a mean over other rows");
+    if (drawn != index_) {
+      rows_of_batch(drawn, pattern_.output(sample));
+    } else {
+      require(pattern_.output(sample, 1) == count_, "a mean over other rows");
+    }
 
     const Gather samples = gather_normalize_of(op(gather));
     network.data_rows = samples.rows;
@@ -271,6 +282,27 @@ class Matcher {
     label_ = pattern_.output(label);
   }
 
+  // Of the batch that is drawn this rank has some rows, as many in each step.
+  void rows_of_batch(int32_t rows, int32_t batch) {
+    StepNetwork& network = match_.network;
+    const gpunn_program_value& part = desc_.value(rows);
+    const gpunn_program_value& all = desc_.value(batch);
+    require(part.root == all.root && part.tensor->dtype == all.tensor->dtype, "a batch that is copied otherwise");
+    network.first_row = narrow((part.offset - all.offset) / 4);
+    network.rows = narrow(plugin::element_count(desc_.tensor(index_)));
+    require(network.sample.drop_last != 0 || network.sample.rows % network.sample.batch == 0,
+            "rows of a batch that may be partial");
+    require(constant(count_, loss_) == static_cast<double>(network.rows), "a mean over other rows");
+  }
+
+  // The number that a FILL before that op makes.
+  double constant(int32_t id, std::size_t before) {
+    const std::size_t fill = pattern_.producer(id, before);
+    require(fill != Pattern::kNone && pattern_.op(fill) == GPUNN_OP_FILL, "a factor or count that is no constant");
+    pattern_.take(fill, "");
+    return op(fill).attrs<gpunn_fill_attrs>().value;
+  }
+
   // A label that an op of the step reads.
   void use_label(int32_t id) {
     if (with_.batch) return require(label_ == id, "labels of other samples");
@@ -285,7 +317,7 @@ class Matcher {
   void use_targets(int32_t id) {
     StepNetwork& network = match_.network;
     const int64_t classes = layers_.back().matrix.outputs;
-    require(plugin::element_count(desc_.tensor(id)) == classes * network.sample.batch, "targets of another size");
+    require(plugin::element_count(desc_.tensor(id)) == classes * network.rows, "targets of another size");
     if (!with_.batch) {
       network.targets = StepTargets::of_row;
       match_.values.targets = id;
@@ -477,11 +509,19 @@ class Matcher {
                 pattern_.input(mean_backward, 1) == count_,
             "no gradient of the mean");
     pattern_.take(mean_backward, "");
-    const std::size_t fill = pattern_.producer(pattern_.input(mean_backward, 0), mean_backward);
-    require(fill != Pattern::kNone && pattern_.op(fill) == GPUNN_OP_FILL, "a gradient of the loss that is no constant");
-    pattern_.take(fill, "");
-    network.loss_gradient = static_cast<float>(op(fill).attrs<gpunn_fill_attrs>().value);
+    network.loss_gradient = loss_gradient(pattern_.input(mean_backward, 0), mean_backward);
     d_ = pattern_.output(backward);
+  }
+
+  // Of a rank, its share of the rows is a factor.
+  float loss_gradient(int32_t id, std::size_t before) {
+    const std::size_t product = pattern_.producer(id, before);
+    if (product == Pattern::kNone || pattern_.op(product) != GPUNN_OP_MUL) {
+      return static_cast<float>(constant(id, before));
+    }
+    pattern_.take(product, "");
+    const auto first = static_cast<float>(constant(pattern_.input(product, 0), product));
+    return first * static_cast<float>(constant(pattern_.input(product, 1), product));
   }
 
   // An op that reads (a, b) as a product of these transposes.
@@ -656,13 +696,16 @@ class Matcher {
     network.flat = true;
     for (const auto& [parameter, gradient] : gradients_) leave(gradient);
     if (!with_.update) return;
+    const std::size_t summed = world_ > 1 ? sums_over_ranks() : pattern_.begin();
     std::vector<std::size_t> optimizers;
     for (std::size_t i = pattern_.begin(); i < pattern_.end(); ++i) {
       if (pattern_.taken(i)) continue;
       const auto inputs = desc_.inputs(i);
       const bool gradient = std::any_of(inputs.begin(), inputs.end(), [&](int32_t id) { return is_gradient(id); });
       const bool parameter = std::any_of(inputs.begin(), inputs.end(), [&](int32_t id) { return is_parameter(id); });
-      if (gradient || parameter) flat_op(i, optimizers);
+      if (!gradient && !parameter) continue;
+      require(i >= summed, "gradients that are used before the ranks have added them");
+      flat_op(i, optimizers);
     }
     require(!optimizers.empty(), "no optimizer");
     require_apart(true);
@@ -680,6 +723,66 @@ class Matcher {
         match_.values.norm = norm_;
         leave(norm_);
       }
+    }
+  }
+
+  // The ops that add all gradients over the ranks, in place. Returns where the last one is.
+  std::size_t sums_over_ranks() {
+    std::vector<FlatOp> summed;
+    std::size_t last = pattern_.begin();
+    for (std::size_t i = pattern_.begin(); i < pattern_.end(); ++i) {
+      if (pattern_.taken(i) || pattern_.op(i) != GPUNN_OP_ALL_REDUCE || !is_gradient(pattern_.input(i, 0))) continue;
+      require(pattern_.same(pattern_.input(i, 0), pattern_.output(i)) && adds_over_ranks(i),
+              "a sum over ranks elsewhere than in place, or of several parts a rank");
+      summed.push_back(range_of(pattern_.output(i)));
+      leave(pattern_.output(i));
+      last = pattern_.take(i, "");
+    }
+    require(!summed.empty(), "gradients that no ranks add");
+    for (const auto& [parameter, gradient] : gradients_) {
+      const FlatOp wanted = range_of(gradient);
+      int64_t covered = 0;
+      for (const FlatOp& part : summed) {
+        covered += std::max(0, std::min(part.to, wanted.to) - std::max(part.from, wanted.from));
+      }
+      require(covered == wanted.to - wanted.from, "gradients that the ranks add in part");
+    }
+    match_.network.world = world_;
+    return last;
+  }
+
+  bool adds_over_ranks(std::size_t i) const {
+    return op(i).attrs<gpunn_all_reduce_attrs>().parts == world_ && op(i).input(0).dtype == GPUNN_F32;
+  }
+
+  // The mean loss of all ranks, if the ops are there that add it up.
+  int32_t loss_over_ranks() {
+    const std::size_t product = pattern_.find({GPUNN_OP_MUL}, {mean_});
+    require(product != Pattern::kNone, "a loss without this rank's share of the rows");
+    pattern_.take(product, "");
+    match_.network.loss_weight = static_cast<float>(constant(pattern_.input(product, 1), product));
+    const std::size_t sum = pattern_.find({GPUNN_OP_ALL_REDUCE}, {pattern_.output(product)});
+    require(sum != Pattern::kNone && adds_over_ranks(sum), "a loss that no ranks add");
+    return pattern_.output(pattern_.take(sum, ""));
+  }
+
+  // The number of passes, of all ranks, which dropout would draw by.
+  void advance_passes() {
+    const std::size_t advance = pattern_.find({GPUNN_OP_ADVANCE}, {});
+    if (advance == Pattern::kNone || pattern_.same(pattern_.input(advance, 0), match_.values.step)) return;
+    pattern_.take(advance, "");
+    match_.values.pass = pattern_.input(advance, 0);
+    match_.network.pass_advance = advance_of(op(advance));
+    leave(pattern_.output(advance));
+  }
+
+  // Every exchange between ranks is within the step: the ranks would wait for each other in two places at once.
+  void require_no_other_exchange() const {
+    for (std::size_t i = 0; i < desc_.ops(); ++i) {
+      const int32_t kind = pattern_.op(i);
+      const bool exchange =
+          kind == GPUNN_OP_ALL_REDUCE || kind == GPUNN_OP_REDUCE_SCATTER || kind == GPUNN_OP_ALL_GATHER;
+      if (exchange && !pattern_.taken(i)) throw Refusal(op_text(desc_, i) + " exchanges something else between ranks");
     }
   }
 
@@ -910,7 +1013,9 @@ class Matcher {
         network.metrics = true;
         leave(pattern_.output(metrics));
       }
-      const std::size_t history = pattern_.find({GPUNN_OP_TABLE_STORE}, {-1, values.step, mean_});
+      const int32_t loss = network.world > 1 ? loss_over_ranks() : mean_;
+      const std::size_t history = pattern_.find({GPUNN_OP_TABLE_STORE}, {-1, values.step, loss});
+      require(network.world == 1 || history != Pattern::kNone, "a loss of all ranks that no table keeps");
       if (history != Pattern::kNone && values.step >= 0) {
         pattern_.take(history, "");
         values.history = pattern_.input(history, 0);
@@ -918,6 +1023,7 @@ class Matcher {
         leave(pattern_.output(history));
       }
     }
+    if (network.world > 1) advance_passes();
     network.advances = false;
     if (values.step < 0) return;
     const std::size_t advance = pattern_.find({GPUNN_OP_ADVANCE}, {values.step});
@@ -937,6 +1043,12 @@ class Matcher {
 
   StepMatch whole() {
     StepValues& values = match_.values;
+    // The step knows the number; whoever else reads it has it made.
+    for (std::size_t i = pattern_.begin(); i < pattern_.end(); ++i) {
+      if (pattern_.taken(i) && pattern_.op(i) == GPUNN_OP_FILL && pattern_.needed(pattern_.output(i))) {
+        pattern_.release(i);
+      }
+    }
     for (std::size_t i = pattern_.begin(); i < pattern_.end(); ++i) {
       if (!pattern_.taken(i)) continue;
       for (const int32_t id : desc_.outputs(i)) {
@@ -955,6 +1067,7 @@ class Matcher {
       }
     }
     match_.network.told = values.logits >= 0 || values.row_losses >= 0 || values.mean_loss >= 0;
+    if (match_.network.world > 1) require_no_other_exchange();
     match_.ops = pattern_.chosen();
     const plugin::Gathered gathered = plugin::gather_ops(desc_, match_.ops);
     if (gathered.between != plugin::Gathered::kNowhere) {
@@ -985,6 +1098,7 @@ class Matcher {
 
   const ProgramDesc& desc_;
   Pattern pattern_;
+  const int world_;  // ranks whose sums the step may make
   Surroundings with_;
   StepMatch match_;
   std::vector<LayerOp> layer_ops_;  // forward
@@ -1006,11 +1120,11 @@ constexpr Surroundings kSurroundings[] = {
 
 }  // namespace
 
-StepMatch match_step(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+StepMatch match_step(const ProgramDesc& desc, std::size_t first, std::size_t limit, int world) {
   StepMatch none;
   if (limit == 0 || first >= desc.ops()) return none;
   for (const Surroundings& with : kSurroundings) {
-    Matcher matcher(desc, first, limit, with);
+    Matcher matcher(desc, first, limit, world, with);
     try {
       matcher.core();
     } catch (const Refusal& refusal) {

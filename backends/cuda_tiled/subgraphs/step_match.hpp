@@ -4,7 +4,8 @@
 // The core consists of the layers behind the batch, the loss and all gradients. Three parts around it are fused if the
 // step supports them, and otherwise stay ordinary ops before or behind it. These are the batch (samples drawn,
 // normalised and shifted; labels), the update (norm and bounds of the gradients, optimizers, an average of the
-// parameters), and the counters (metrics, histories).
+// parameters), and the counters (metrics, histories). Of several ranks (docs/scaling.md) the update includes the sum of
+// the gradients over the ranks, and the counters that of the loss.
 #pragma once
 
 #include <gpunn/subgraph.hpp>
@@ -35,6 +36,7 @@ struct StepValues {
   int32_t x = -1;      // of a batch that is ready
   int32_t count = -1;  // likewise
   int32_t step = -1;
+  int32_t pass = -1;  // a counter that the step advances and does not read
   int32_t rate_table = -1;
   FlatBase parameters;
   FlatBase gradients;
@@ -59,6 +61,7 @@ struct StepMatch {
   std::string reason;
 };
 
-StepMatch match_step(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
+// With `world` above 1 the step may add up its gradients over so many ranks.
+StepMatch match_step(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit, int world = 1);
 
 }  // namespace gpunn::cuda_tiled

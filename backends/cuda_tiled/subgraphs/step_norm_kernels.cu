@@ -5,6 +5,6 @@ namespace gpunn::cuda_tiled {
 
 template void launch_pass<kNormPart>(const StepPlan&, const GeneralTensors&, cudaStream_t);
 template bool pass_is_resident<kNormPart>(const StepPlan&);
-template void launch_update<kNormPart>(const StepPlan&, const GeneralTensors&, cudaStream_t);
+template void launch_update<kNormPart>(const StepPlan&, const RankTensors&, cudaStream_t);
 
 }  // namespace gpunn::cuda_tiled

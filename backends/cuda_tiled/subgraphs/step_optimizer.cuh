@@ -5,6 +5,7 @@
 
 #include "step_batch.cuh"
 #include "step_plan.hpp"
+#include "step_ranks.cuh"
 #include "step_shared.cuh"
 #include "step_sync.cuh"
 
@@ -17,10 +18,15 @@ struct Parameter {
   float state2 = 0.0F;
 };
 
-template <bool GENERAL>
-using UpdateTensors = std::conditional_t<GENERAL, GeneralTensors, StepTensors>;
 template <unsigned PARTS>
 inline constexpr bool kUpdatesFlat = (PARTS & kUpdatePart) != 0;
+template <unsigned PARTS>
+inline constexpr bool kAddsOverRanks = (PARTS & kRankPart) != 0;
+template <unsigned PARTS>
+inline constexpr bool kUpdatesGeneral = (PARTS & kAllUpdateParts) != 0;
+template <unsigned PARTS>
+using UpdateTensors = std::conditional_t<kAddsOverRanks<PARTS>, RankTensors,
+                                         std::conditional_t<kUpdatesGeneral<PARTS>, GeneralTensors, StepTensors>>;
 
 // Before the kernel before has ended, which reads them only; past the caches of a multiprocessor, which may hold what
 // they were before that.
@@ -204,13 +210,13 @@ __device__ __forceinline__ float run_flat(const StepPlan& plan, const GeneralTen
 }
 
 // The values of its parameters that a thread loads early.
-template <bool GENERAL>
-using LoadedParameter = std::conditional_t<GENERAL, FlatElement, Parameter>;
+template <unsigned PARTS>
+using LoadedParameter = std::conditional_t<kUpdatesFlat<PARTS>, FlatElement, Parameter>;
 
-template <bool GENERAL>
-__device__ __forceinline__ LoadedParameter<GENERAL> load_early(const StepPlan& plan,
-                                                               const UpdateTensors<GENERAL>& tensors, int at) {
-  if constexpr (GENERAL) {
+template <unsigned PARTS>
+__device__ __forceinline__ LoadedParameter<PARTS> load_early(const StepPlan& plan, const UpdateTensors<PARTS>& tensors,
+                                                             int at) {
+  if constexpr (kUpdatesFlat<PARTS>) {
     if (plan.flat != 0) return load_element(plan, tensors, at);
     const Parameter parameter = load_parameter(tensors, at);
     return {.w = parameter.w, .state1 = parameter.state1, .state2 = parameter.state2};
@@ -220,11 +226,11 @@ __device__ __forceinline__ LoadedParameter<GENERAL> load_early(const StepPlan& p
 }
 
 // What becomes of a thread's gradients, as update(). Returns the sum of their squares where their norm is wanted.
-template <bool GENERAL, int COUNT, class Place, class Gradient>
-__device__ __forceinline__ float finish_gradients(const StepPlan& plan, const UpdateTensors<GENERAL>& tensors,
-                                                  Rates rates, const LoadedParameter<GENERAL> (&parameters)[COUNT],
-                                                  Place place, Gradient gradient) {
-  if constexpr (GENERAL) {
+template <unsigned PARTS, int COUNT, class Place, class Gradient>
+__device__ __forceinline__ float use_gradients(const StepPlan& plan, const UpdateTensors<PARTS>& tensors, Rates rates,
+                                               const LoadedParameter<PARTS> (&parameters)[COUNT], Place place,
+                                               Gradient gradient) {
+  if constexpr (kUpdatesFlat<PARTS>) {
     if (plan.flat == 0) {
       Parameter plain[COUNT];
 #pragma unroll
@@ -250,6 +256,23 @@ __device__ __forceinline__ float finish_gradients(const StepPlan& plan, const Up
   } else {
     update(plan, tensors, rates, parameters, place, gradient);
     return 0.0F;
+  }
+}
+
+// The same of gradients that are this rank's alone, if there are several ranks. All threads have met behind
+// note_run().
+template <unsigned PARTS, int COUNT, class Place, class Gradient>
+__device__ __forceinline__ float finish_gradients(const StepPlan& plan, const UpdateTensors<PARTS>& tensors,
+                                                  Rates rates, const LoadedParameter<PARTS> (&parameters)[COUNT],
+                                                  Place place, Gradient gradient) {
+  if constexpr (kAddsOverRanks<PARTS>) {
+    float sums[COUNT];
+#pragma unroll
+    for (int j = 0; j < COUNT; ++j) sums[j] = gradient(j);
+    add_over_ranks(tensors.peers, shared_run(), place, sums);
+    return use_gradients<PARTS>(plan, tensors, rates, parameters, place, [&](int j) { return sums[j]; });
+  } else {
+    return use_gradients<PARTS>(plan, tensors, rates, parameters, place, gradient);
   }
 }
 

@@ -78,8 +78,34 @@ unsigned instance_with(unsigned parts, int columns) {
 }
 
 unsigned update_parts_of(const StepNetwork& network, unsigned parts) {
-  if (network.ready || network.flat || !network.advances || network.rates == 0 || network.told) return kAllUpdateParts;
-  return parts & kNormPart;
+  const bool ranks = network.world > 1;
+  if (network.ready || network.flat || !network.advances || network.rates == 0 || network.told ||
+      (ranks && (parts & kNormPart) != 0)) {
+    return kAllUpdateParts | (ranks ? kRankPart : kNoParts);
+  }
+  return ranks ? kRankPart : parts & kNormPart;
+}
+
+// The end of all parameters, in elements.
+int64_t end_of_parameters(const StepNetwork& network) {
+  int64_t end = 0;
+  const auto reach = [&](int64_t at, int64_t size) { end = std::max(end, at < 0 ? 0 : at + size); };
+  const auto reach_norm = [&](const StepNorm& norm, int64_t channels) {
+    if (norm.there == 0) return;
+    reach(norm.gamma, channels);
+    reach(norm.beta, channels);
+  };
+  for (const ConvShape& conv : network.convs) {
+    reach(conv.weight, int64_t{conv.filters} * conv.channels * conv.rows * conv.columns);
+    reach(conv.bias, conv.filters);
+    reach_norm(conv.finish.norm, conv.filters);
+  }
+  for (const DenseShape& dense : network.dense) {
+    reach(dense.weight, int64_t{dense.inputs} * dense.outputs);
+    reach(dense.bias, dense.outputs);
+    reach_norm(dense.finish.norm, dense.outputs);
+  }
+  return end;
 }
 
 // Slots of a dense product's sums: see step_dense.cuh.
@@ -344,7 +370,12 @@ std::optional<StepPlan> lay_out(const StepNetwork& network, int budget, const St
   plan.by_channel = Divisor(network.height * network.width);
   plan.data_type = network.data_type;
   plan.label_type = network.label_type;
-  plan.batch = sample.batch;
+  plan.batch = network.rows;
+  plan.first_row = network.first_row;
+  plan.world = network.world;
+  plan.loss_weight = network.loss_weight;
+  plan.words = network.world > 1 ? end_of_parameters(network) + 1 : 0;
+  plan.pass_advance = network.pass_advance;
   plan.images = B::kImages;
   plan.n_convs = static_cast<int>(network.convs.size());
   plan.n_dense = static_cast<int>(network.dense.size());
@@ -412,7 +443,7 @@ std::optional<StepPlan> lay_out(const StepNetwork& network, int budget, const St
 // Sizes that could not fit are refused before anything is multiplied.
 bool is_small(const StepNetwork& network) {
   constexpr int64_t kMost = (1 << 16) - 1;  // Divisor
-  bool small = int64_t{network.channels} * network.height * network.width <= kMost && network.sample.batch <= 8192;
+  bool small = int64_t{network.channels} * network.height * network.width <= kMost && network.rows <= 8192;
   for (const ConvShape& conv : network.convs) {
     small = small && int64_t{conv.channels} * conv.height * conv.width <= kMost &&
             int64_t{conv.filters} * conv.out_height() * (conv.out_width() + 24) <= kMost &&
@@ -458,6 +489,17 @@ std::optional<StepPlan> plan_rounds(const StepNetwork& network, const StepLimits
   return lay_out<ForwardRounds>(network, kSums, limits);
 }
 
+// Why ranks can't add up their gradients within the step. Empty: they can.
+std::string refuse_ranks(const StepPlan& plan, const StepLimits& limits) {
+  if (plan.world > kMostStepRanks) return "more than " + std::to_string(kMostStepRanks) + " ranks";
+  if (plan.words * (plan.world - 1) * static_cast<int64_t>(sizeof(uint64_t)) > kMostSentBytes) {
+    return "gradients of too many bytes for an exchange within the step";
+  }
+  // What counts and draws are two blocks more. A multiprocessor has room for two by the kernel's launch bounds.
+  if (plan.update_blocks + 2 > 2 * limits.multiprocessors) return "more blocks that wait for ranks than the GPU has";
+  return {};
+}
+
 }  // namespace
 
 StepPlanned make_step_plan(const StepNetwork& network, const StepLimits& limits) {
@@ -465,8 +507,11 @@ StepPlanned make_step_plan(const StepNetwork& network, const StepLimits& limits)
   if (refusal.empty() && !is_small(network)) refusal = "too large for shared memory";
   if (!refusal.empty()) return {std::nullopt, refusal};
   StepPlanned planned = plan_single(network, limits);
-  if (planned.plan && !rounds_pay(*planned.plan, limits)) return planned;
-  if (const auto plan = plan_rounds(network, limits)) return {plan, {}};
+  if (!planned.plan || rounds_pay(*planned.plan, limits)) {
+    if (const auto plan = plan_rounds(network, limits)) planned = {plan, {}};
+  }
+  if (planned.plan && network.world > 1) refusal = refuse_ranks(*planned.plan, limits);
+  if (!refusal.empty()) return {std::nullopt, refusal};
   return planned;
 }
 

@@ -64,6 +64,7 @@ inline constexpr unsigned kRoundParts = kFinishPart | kLossPart | kBatchPart;
 // The second kernel has batch norm's part and this one: other optimizers, bounds, averages, a counter that stays.
 inline constexpr unsigned kUpdatePart = 2;
 inline constexpr unsigned kAllUpdateParts = 3;
+inline constexpr unsigned kRankPart = 4;  // likewise, besides them: gradients and losses are added over ranks
 
 // The kernel for a kind of network: columns of all its filters, and its parts.
 inline constexpr int kAnyColumns = 0;
@@ -88,6 +89,9 @@ inline constexpr int kUpdateThreads = 256;
 inline constexpr int kMostStepConvs = 4;
 inline constexpr int kMostStepDense = 6;
 inline constexpr int kMostFlatOps = 8;
+inline constexpr int kMostStepRanks = 8;
+// What a rank sends of its gradients in a step, at most. Sums of more bytes pass each link once instead.
+inline constexpr int64_t kMostSentBytes = int64_t{8} << 20;
 // Numbers by channel that a batch norm keeps in shared memory: mean, 1 / deviation, gamma, beta, and two means of the
 // gradient.
 inline constexpr int kNormNumbers = 6;
@@ -200,6 +204,12 @@ struct StepNetwork {
   bool ready = false;
   bool counted = false;  // whether batch norms are over the rows that are samples alone
   gpunn_sample_attrs sample{};
+  // Of the batch that `sample` draws for all ranks this one has the rows [first_row, first_row + rows).
+  int rows = 0;
+  int first_row = 0;
+  int world = 1;             // ranks over which the step adds up its gradients and the loss of its history
+  float loss_weight = 1.0F;  // of this rank's loss in that sum
+  int64_t pass_advance = 0;  // of a counter that the step advances and does not read
   bool shifted = false;
   gpunn_random_shift_attrs shift{};
   int64_t data_rows = 0;
@@ -347,6 +357,11 @@ struct alignas(16) StepPlan {
   int zeros[2][2];  // stretches to clear: at the start, and before dy
   int shared_bytes;
   float loss_gradient;
+  int first_row;  // in the batch of all ranks
+  int world;
+  float loss_weight;
+  int64_t words;  // that a rank sends another in a step: a gradient each, and the loss as the last
+  int64_t pass_advance;
   // For large batches: the images of a block of dense layers; otherwise 0. A block of convolutions stores `kept` floats
   // of each image, from `kept_from` on in shared memory, to the workspace and reloads them in the backward pass.
   int rounds;
@@ -467,6 +482,26 @@ struct GeneralTensors : StepTensors {
   float* norm_history;
   float* flat_state[kMostFlatOps][2];
   float* running[kMostStepConvs + kMostStepDense][2];  // mean and variance: of convolutions, then of dense layers
+};
+
+// Memory through which the ranks of a step exchange their gradients (step_ranks.cuh).
+struct PeerWords {
+  uint64_t* of[kMostStepRanks];  // by rank, as this GPU reaches it: [parity of the run][sender][word]
+  const uint32_t* stop;          // of the host: not 0 if another rank is lost
+  uint32_t* stopped;             // of this GPU: likewise
+  int rank, world;
+  int64_t words;
+};
+
+// How much memory a rank offers the others.
+constexpr std::size_t peer_bytes(const StepPlan& plan) {
+  return static_cast<std::size_t>(plan.words * plan.world) * 2 * sizeof(uint64_t);
+}
+
+// The additional tensors of a step with ranks.
+struct RankTensors : GeneralTensors {
+  int64_t* pass;  // a counter that is advanced
+  PeerWords peers;
 };
 
 // A plan, or the reason why there is none.

@@ -1,5 +1,6 @@
 #include "step_subgraph.hpp"
 
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -40,10 +41,37 @@ class Memory {
   void* data_ = nullptr;
 };
 
+// The memory through which ranks exchange gradients, and a word that says whether one of them is lost.
+class RankWords {
+ public:
+  RankWords(cuda::PeerGroup& group, const StepPlan& plan)
+      : group_(group), arena_(group, peer_bytes(plan)), stopped_(sizeof(uint32_t)) {
+    cuda::check(cudaMemset(stopped_.get<void>(), 0, sizeof(uint32_t)), "clearing a flag");
+    words_ = {.of = {},
+              .stop = group.stop(),
+              .stopped = stopped_.get<uint32_t>(),
+              .rank = group.rank(),
+              .world = group.world(),
+              .words = plan.words};
+    for (int rank = 0; rank < group.world(); ++rank) words_.of[rank] = static_cast<uint64_t*>(arena_.of(rank));
+  }
+  const PeerWords& words() const {
+    group_.throw_if_lost();
+    return words_;
+  }
+
+ private:
+  cuda::PeerGroup& group_;
+  cuda::PeerArena arena_;
+  Memory stopped_;
+  PeerWords words_{};
+};
+
 class StepSubgraph final : public Subgraph {
  public:
-  StepSubgraph(const StepPlan& plan, const StepValues& values)
+  StepSubgraph(const StepPlan& plan, const StepValues& values, cuda::PeerGroup* group)
       : plan_(plan), values_(values), plan_memory_(sizeof(plan)), noted_memory_(noted_bytes(plan)) {
+    if (plan.world > 1) ranks_.emplace(*group, plan);
     cuda::check(cudaMemcpy(plan_memory_.get<void>(), &plan_, sizeof(plan_), cudaMemcpyHostToDevice),
                 "copying a step's plan");
     // No step has this number.
@@ -58,12 +86,13 @@ class StepSubgraph final : public Subgraph {
     const auto flat = [&](const FlatBase& base, float*& to) {
       to = base.id < 0 ? nullptr : reinterpret_cast<float*>(args.data<char>(base.id) - base.offset);
     };
-    GeneralTensors tensors{};
+    RankTensors tensors{};
     tensors.data = values_.data < 0 ? nullptr : args.data<char>(values_.data);
     tensors.labels = values_.labels < 0 ? nullptr : args.data<char>(values_.labels);
     at(values_.scale, tensors.scale);
     at(values_.shift, tensors.shift);
     at(values_.step, tensors.step);
+    at(values_.pass, tensors.pass);
     at(values_.rate_table, tensors.rate_table);
     flat(values_.parameters, tensors.parameters);
     flat(values_.gradients, tensors.gradients);
@@ -89,6 +118,7 @@ class StepSubgraph final : public Subgraph {
     tensors.workspace = args.workspace<float>();
     tensors.plan = plan_memory_.get<StepPlan>();
     tensors.noted = noted_memory_.get<NotedBatches>();
+    if (ranks_) tensors.peers = ranks_->words();
     launch_step(plan_, tensors, cuda::native(stream));
   }
 
@@ -97,23 +127,35 @@ class StepSubgraph final : public Subgraph {
   StepValues values_;
   Memory plan_memory_;
   Memory noted_memory_;
+  std::optional<RankWords> ranks_;
 };
+
+int world_of(const cuda::PeerGroup* group) { return group == nullptr ? 1 : group->world(); }
 
 }  // namespace
 
-SubgraphSupport query_step(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
-  StepMatch match = match_step(desc, first, limit);
+SubgraphSupport query_step(const cuda::PeerGroup* group, const ProgramDesc& desc, std::size_t first,
+                           std::size_t limit) {
+  StepMatch match = match_step(desc, first, limit, world_of(group));
   if (match.ops.empty()) return SubgraphSupport::no(match.reason);
-  const StepPlanned planned = plan_of(match);
+  StepPlanned planned = plan_of(match);
+  if (!planned.plan && match.network.world > 1) {
+    match = match_step(desc, first, limit);
+    if (match.ops.empty()) return SubgraphSupport::no(planned.refusal);
+    planned = plan_of(match);
+  }
   if (!planned.plan) return SubgraphSupport::no(planned.refusal);
   return SubgraphSupport::yes(std::move(match.ops), "fused training step", planned.plan->workspace_bytes);
 }
 
-std::unique_ptr<Subgraph> create_step(const ProgramDesc& desc, std::size_t first, std::size_t count) {
-  const StepMatch match = match_step(desc, first, count);
-  const StepPlanned planned = match.ops.size() == count ? plan_of(match) : StepPlanned{};
-  if (!planned.plan) throw Failure(GPUNN_INVALID_ARGUMENT, "not a step that was fused");
-  return std::make_unique<StepSubgraph>(*planned.plan, match.values);
+std::unique_ptr<Subgraph> create_step(cuda::PeerGroup* group, const ProgramDesc& desc, std::size_t first,
+                                      std::size_t count) {
+  for (const int world : {world_of(group), 1}) {
+    const StepMatch match = match_step(desc, first, count, world);
+    const StepPlanned planned = match.ops.size() == count ? plan_of(match) : StepPlanned{};
+    if (planned.plan) return std::make_unique<StepSubgraph>(*planned.plan, match.values, group);
+  }
+  throw Failure(GPUNN_INVALID_ARGUMENT, "not a step that was fused");
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -6,9 +6,14 @@
 #include <cstddef>
 #include <memory>
 
+#include "cuda_common/peer_memory.hpp"
+
 namespace gpunn::cuda_tiled {
 
-plugin::SubgraphSupport query_step(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
-std::unique_ptr<plugin::Subgraph> create_step(const plugin::ProgramDesc& desc, std::size_t first, std::size_t count);
+// `group`: ranks over which a step may add up its gradients; nullptr: none.
+plugin::SubgraphSupport query_step(const cuda::PeerGroup* group, const plugin::ProgramDesc& desc, std::size_t first,
+                                   std::size_t limit);
+std::unique_ptr<plugin::Subgraph> create_step(cuda::PeerGroup* group, const plugin::ProgramDesc& desc,
+                                              std::size_t first, std::size_t count);
 
 }  // namespace gpunn::cuda_tiled

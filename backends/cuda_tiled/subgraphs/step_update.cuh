@@ -13,6 +13,9 @@
 // The instance of all parts supports more optimizers, bounds of gradients and averages (FlatOp). It writes the
 // gradients if ops outside the step update the parameters, or if the norm of all gradients is needed: kernel 3
 // continues from there.
+//
+// With several ranks the thread adds up its gradient over them first (step_ranks.cuh). Then all blocks of this kernel
+// must be resident.
 #pragma once
 
 #include "dependent_launch.cuh"
@@ -52,8 +55,8 @@ __device__ __forceinline__ void fetch_rows(float (*to)[COLUMNS], const float* ro
   }
 }
 
-template <bool GENERAL>
-__device__ __forceinline__ float update_dense(const StepPlan& plan, const UpdateTensors<GENERAL>& tensors, int block,
+template <unsigned PARTS>
+__device__ __forceinline__ float update_dense(const StepPlan& plan, const UpdateTensors<PARTS>& tensors, int block,
                                               UpdateShared& shared) {
   constexpr int kParameters = kUpdateRows * kUpdateColumns / kUpdateThreads;  // of a thread
   int layer = 0;
@@ -80,17 +83,18 @@ __device__ __forceinline__ float update_dense(const StepPlan& plan, const Update
   const int outputs = input < inputs ? dense.outputs : 0;
   const int first_at = weight_at + output * inputs + input;
   const auto place = [&](int j) { return output + j * kApart < outputs ? first_at + j * kApart * inputs : -1; };
-  LoadedParameter<GENERAL> weight[kParameters];
+  LoadedParameter<PARTS> weight[kParameters];
 #pragma unroll
   for (int j = 0; j < kParameters; ++j) {
-    weight[j] = load_early<GENERAL>(plan, tensors, place(j));
+    weight[j] = load_early<PARTS>(plan, tensors, place(j));
   }
   // The first kernel's blocks have all started, and go on with the convolutions when they have written what this block
   // reads. It waits for no other block of this kernel.
   uint32_t all = 0;
   if (thread == 0) {
-    const auto runs = *static_cast<volatile const uint32_t*>(&tensors.noted->started) + 1;
+    const uint32_t runs = run_of(tensors);
     all = runs * static_cast<uint32_t>(plan.pass_blocks) - 1;
+    if constexpr (kAddsOverRanks<PARTS>) shared_run() = runs;
     wait_for_count(&tensors.noted->inputs, all);
   }
   __syncthreads();
@@ -133,7 +137,7 @@ __device__ __forceinline__ float update_dense(const StepPlan& plan, const Update
     *reinterpret_cast<float4*>(to + 32) = make_float4(sum[o][4], sum[o][5], sum[o][6], sum[o][7]);
   }
   __syncthreads();
-  return finish_gradients<GENERAL>(plan, tensors, shared_rates(), weight, place, [&](int j) {
+  return finish_gradients<PARTS>(plan, tensors, shared_rates(), weight, place, [&](int j) {
     float g = 0.0F;
 #pragma unroll
     for (int w = 0; w < kUpdateWarps; ++w) g += shared.sums[w][thread + j * kUpdateThreads];
@@ -142,15 +146,18 @@ __device__ __forceinline__ float update_dense(const StepPlan& plan, const Update
 }
 
 // The parameter `at`, whose gradient is the sum of a column of `rows`, kUpdateSums of them a block.
-template <bool GENERAL>
-__device__ __forceinline__ float update_column(const StepPlan& plan, const UpdateTensors<GENERAL>& tensors,
+template <unsigned PARTS>
+__device__ __forceinline__ float update_column(const StepPlan& plan, const UpdateTensors<PARTS>& tensors,
                                                const float* rows, int pitch, int batch, int at, UpdateShared& shared) {
   constexpr int kGroups = kUpdateThreads / kUpdateSums;
   const int thread = static_cast<int>(threadIdx.x);
   const int group = thread / kUpdateSums;
-  const LoadedParameter<GENERAL> parameter[1] = {load_early<GENERAL>(plan, tensors, group == 0 ? at : -1)};
+  const LoadedParameter<PARTS> parameter[1] = {load_early<PARTS>(plan, tensors, group == 0 ? at : -1)};
   wait_for_kernel_before();
   fetch_rates(plan, tensors);
+  if constexpr (kAddsOverRanks<PARTS>) {
+    if (thread == 0) shared_run() = run_of(tensors);
+  }
   float sum = 0.0F;
   if (at >= 0) {
 #pragma unroll 32
@@ -160,7 +167,7 @@ __device__ __forceinline__ float update_column(const StepPlan& plan, const Updat
   wait_for_copies();
   __syncthreads();
   if (group != 0) return 0.0F;
-  return finish_gradients<GENERAL>(
+  return finish_gradients<PARTS>(
       plan, tensors, shared_rates(), parameter, [&](int) { return group == 0 ? at : -1; },
       [&](int) {
         float g = 0.0F;
@@ -170,8 +177,8 @@ __device__ __forceinline__ float update_column(const StepPlan& plan, const Updat
       });
 }
 
-template <bool GENERAL>
-__device__ __forceinline__ float update_convs(const StepPlan& plan, const UpdateTensors<GENERAL>& tensors, int block,
+template <unsigned PARTS>
+__device__ __forceinline__ float update_convs(const StepPlan& plan, const UpdateTensors<PARTS>& tensors, int block,
                                               UpdateShared& shared) {
   const int column = block * kUpdateSums + static_cast<int>(threadIdx.x) % kUpdateSums;
   int at = -1;
@@ -182,25 +189,25 @@ __device__ __forceinline__ float update_convs(const StepPlan& plan, const Update
     if (column >= conv.bias_from && column < conv.bias_from + conv.filters && conv.bias_at >= 0)
       at = static_cast<int>(conv.bias_at) + column - conv.bias_from;
   }
-  return update_column<GENERAL>(plan, tensors, tensors.workspace + plan.partial_rows + column, plan.partials,
-                                plan.partial_sums, at, shared);
+  return update_column<PARTS>(plan, tensors, tensors.workspace + plan.partial_rows + column, plan.partials,
+                              plan.partial_sums, at, shared);
 }
 
-template <bool GENERAL>
-__device__ __forceinline__ float update_biases(const StepPlan& plan, const UpdateTensors<GENERAL>& tensors, int block,
+template <unsigned PARTS>
+__device__ __forceinline__ float update_biases(const StepPlan& plan, const UpdateTensors<PARTS>& tensors, int block,
                                                UpdateShared& shared) {
   int layer = 0;
   while (layer + 1 < plan.n_dense && block >= plan.dense[layer + 1].first_bias) ++layer;
   const DensePlan& dense = plan.dense[layer];
   const int column = (block - dense.first_bias) * kUpdateSums + static_cast<int>(threadIdx.x) % kUpdateSums;
   const int at = column < dense.outputs && dense.bias_at >= 0 ? static_cast<int>(dense.bias_at) + column : -1;
-  return update_column<GENERAL>(plan, tensors, tensors.workspace + dense.dy_rows + column, dense.dy_pitch, plan.batch,
-                                at, shared);
+  return update_column<PARTS>(plan, tensors, tensors.workspace + dense.dy_rows + column, dense.dy_pitch, plan.batch, at,
+                              shared);
 }
 
 // Gammas and betas of batch norms, whose gradients the first kernel has summed up; and the running statistics.
-template <bool FLAT>
-__device__ __forceinline__ float update_norms(const StepPlan& plan, const GeneralTensors& tensors, int block,
+template <unsigned PARTS>
+__device__ __forceinline__ float update_norms(const StepPlan& plan, const UpdateTensors<PARTS>& tensors, int block,
                                               UpdateShared& shared) {
   const int column = block * kUpdateSums + static_cast<int>(threadIdx.x) % kUpdateSums;
   int at = -1;
@@ -220,7 +227,7 @@ __device__ __forceinline__ float update_norms(const StepPlan& plan, const Genera
   for (int i = 0; i < plan.n_dense; ++i) look(plan.dense_finish[i]);
   const float before = running != nullptr ? *running : 0.0F;
   const float* gradients = tensors.workspace + plan.norm_gradients + column;
-  const float squares = update_column<FLAT>(plan, tensors, gradients, 0, 1, at, shared);
+  const float squares = update_column<PARTS>(plan, tensors, gradients, 0, 1, at, shared);
   const bool counts = plan.counted == 0 || shared_rates().count > 0;
   if (running != nullptr && counts && threadIdx.x < kUpdateSums) {
     *running = (1.0F - momentum) * before + momentum * __ldcg(gradients + plan.norms);
@@ -269,7 +276,7 @@ __device__ __forceinline__ T sum_of_block(T value, T* shared) {
 
 // MEAN_ROWS, METRICS_ACCUMULATE, TABLE_STORE and ADVANCE. No other block reads the counter.
 template <unsigned PARTS>
-__device__ __forceinline__ void finish_step(const StepPlan& plan, const UpdateTensors<PARTS != kNoParts>& tensors,
+__device__ __forceinline__ void finish_step(const StepPlan& plan, const UpdateTensors<PARTS>& tensors,
                                             UpdateShared& shared) {
   wait_for_kernel_before();
   const StepHead head = *reinterpret_cast<const StepHead*>(tensors.workspace + plan.head);
@@ -295,9 +302,18 @@ __device__ __forceinline__ void finish_step(const StepPlan& plan, const UpdateTe
     tensors.totals[3] += static_cast<double>(head.count);
   }
   if (plan.history > 0) {
+    float loss[1] = {static_cast<float>(sum / static_cast<double>(head.count))};
+    if constexpr (kAddsOverRanks<PARTS>) {
+      loss[0] *= plan.loss_weight;
+      const int at = static_cast<int>(plan.words) - 1;
+      add_over_ranks(
+          tensors.peers, run_of(tensors), [at](int) { return at; }, loss);
+    }
     const int64_t remainder = head.step % plan.history;
-    tensors.history[remainder < 0 ? remainder + plan.history : remainder] =
-        static_cast<float>(sum / static_cast<double>(head.count));
+    tensors.history[remainder < 0 ? remainder + plan.history : remainder] = loss[0];
+  }
+  if constexpr (kAddsOverRanks<PARTS>) {
+    if (tensors.pass != nullptr) *tensors.pass += plan.pass_advance;
   }
   if constexpr ((PARTS & kNormPart) != 0) ++tensors.noted->runs;
   if constexpr (kUpdatesFlat<PARTS>) {
@@ -309,15 +325,14 @@ __device__ __forceinline__ void finish_step(const StepPlan& plan, const UpdateTe
 }
 
 template <unsigned PARTS>
-__global__ void __launch_bounds__(kUpdateBound, 2)
-    step_update(const __grid_constant__ UpdateTensors<PARTS != kNoParts> tensors) {
+__global__ void __launch_bounds__(kUpdateBound, 2) step_update(const __grid_constant__ UpdateTensors<PARTS> tensors) {
   constexpr bool kFlat = kUpdatesFlat<PARTS>;
   __shared__ __align__(16) UpdateShared shared;
-  __shared__ __align__(16) char plan_memory[plan_bytes(PARTS != kNoParts)];
+  __shared__ __align__(16) char plan_memory[plan_bytes(kUpdatesGeneral<PARTS>)];
   const StepPlan& plan = *reinterpret_cast<const StepPlan*>(plan_memory);
   // What the next step's first kernel does before it waits is noted by now, or will be found out to be wrong.
   let_next_kernel_start();
-  copy_plan<PARTS != kNoParts>(tensors.plan, reinterpret_cast<float4*>(plan_memory), kUpdateThreads);
+  copy_plan<kUpdatesGeneral<PARTS>>(tensors.plan, reinterpret_cast<float4*>(plan_memory), kUpdateThreads);
   __syncthreads();
   const int block = static_cast<int>(blockIdx.x);
   const int partial = block - plan.dense_blocks;
@@ -325,14 +340,14 @@ __global__ void __launch_bounds__(kUpdateBound, 2)
   int rest = bias - plan.bias_blocks;
   float squares = 0.0F;
   if (partial < 0) {
-    squares = update_dense<kFlat>(plan, tensors, block, shared);
+    squares = update_dense<PARTS>(plan, tensors, block, shared);
   } else if (bias < 0) {
-    squares = update_convs<kFlat>(plan, tensors, partial, shared);
+    squares = update_convs<PARTS>(plan, tensors, partial, shared);
   } else if (rest < 0) {
-    squares = update_biases<kFlat>(plan, tensors, bias, shared);
+    squares = update_biases<PARTS>(plan, tensors, bias, shared);
   } else {
     if constexpr ((PARTS & kNormPart) != 0) {
-      if (rest < plan.norm_blocks) squares = update_norms<kFlat>(plan, tensors, rest, shared);
+      if (rest < plan.norm_blocks) squares = update_norms<PARTS>(plan, tensors, rest, shared);
       rest -= plan.norm_blocks;
     }
     if (rest == 0) finish_step<PARTS>(plan, tensors, shared);

@@ -2,6 +2,7 @@
 // memory, so that `gpunn plan` shows them without a GPU. It can't run them.
 #include "subgraphs/step_match.hpp"
 
+#include <gpunn/rank_subgraph.hpp>
 #include <gpunn/subgraph.hpp>
 
 #include <cstring>
@@ -18,7 +19,7 @@ namespace {
 using namespace gpunn::plugin;
 using namespace gpunn::cuda_tiled;
 
-constexpr int kSharedLimit = 227 * 1024 - kStepStaticBytes;
+constexpr StepLimits kLimits{.shared = 227 * 1024 - kStepStaticBytes, .multiprocessors = 132};
 
 class TestDevice final : public HostDevice {
  public:
@@ -27,7 +28,7 @@ class TestDevice final : public HostDevice {
     if (norm.ops > 0 && has_half(desc.op(first))) {
       return SubgraphSupport::yes(norm.ops, "fused convolution and batch norm");
     }
-    StepMatch match = match_step(desc, first, limit);
+    StepMatch match = match_step(desc, first, limit, world_);
     if (match.ops.empty()) {
       const DenseSubgraph dense = match_dense(desc, first, limit);
       if (dense.ops > 0) return SubgraphSupport::yes(dense.ops, "fused dense gradient");
@@ -35,15 +36,25 @@ class TestDevice final : public HostDevice {
       if (run.ops == 0 || !run.backward) return SubgraphSupport::no(match.reason.empty() ? run.reason : match.reason);
       return SubgraphSupport::yes(run.ops, "fused pooling backward", run.gradient.workspace_bytes);
     }
-    const StepPlanned planned = make_step_plan(match.network, {.shared = kSharedLimit, .multiprocessors = 132});
+    StepPlanned planned = make_step_plan(match.network, kLimits);
+    if (!planned.plan && match.network.world > 1) {
+      match = match_step(desc, first, limit);
+      planned = make_step_plan(match.network, kLimits);
+    }
     if (!planned.plan) return SubgraphSupport::no(planned.refusal);
     return SubgraphSupport::yes(std::move(match.ops), "fused training step", planned.plan->workspace_bytes);
   }
+  void join_ranks(const CommunicatorOptions& options) { world_ = options.world(); }
+  void abort_ranks() noexcept {}
+  void leave_ranks() noexcept { world_ = 1; }
   std::unique_ptr<Subgraph> create_subgraph(const ProgramDesc& /*desc*/, std::size_t /*first*/, std::size_t /*count*/) {
     return make_subgraph([](Stream& /*stream*/, const SubgraphArgs& /*args*/) {
       throw Failure(GPUNN_UNSUPPORTED, "the sample runs nothing");
     });
   }
+
+ private:
+  int world_ = 1;
 };
 
 class TestBackend final : public Backend {
@@ -56,6 +67,7 @@ class TestBackend final : public Backend {
     return std::make_unique<TestDevice>();
   }
   const void* extension(const char* name) override {
+    if (std::strcmp(name, GPUNN_EXTENSION_RANK_SUBGRAPH) == 0) return rank_subgraph_extension<TestDevice>();
     return std::strcmp(name, GPUNN_EXTENSION_SUBGRAPH) == 0 ? subgraph_extension<TestDevice>() : nullptr;
   }
 };
