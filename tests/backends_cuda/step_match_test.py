@@ -37,6 +37,9 @@ STEP = r"fused training step +"
 TREATED = ["loss={type: cross_entropy, label_smoothing: 0.1}", "training.ema=0.99",
            "optimizer={type: sgd, learning_rate: 0.05, momentum: 0.9, clip_norm: 1}"]
 
+# An option, not a key.
+RANKS = "--devices=2"
+
 # What is no step: a grouped convolution.
 WITHOUT = layers("conv2d: {filters: 8, kernel: 3}", "conv2d: {filters: 8, kernel: 3, groups: 2}")
 
@@ -79,7 +82,22 @@ CASES = [
     ("lenet_mnist", ["augmentation={erase: 6, translate: 2}"], STEP + r"5-37 "),
     ("lenet_mnist", ["optimizer={type: lars, learning_rate: 0.01}"], STEP + "1-34 "),
     ("lenet_mnist", ["optimizer={type: muon, learning_rate: 0.01}"], STEP + r"\d+-\d+ "),
+    # Several ranks: the sums of gradients and loss are within the step.
+    ("lenet_mnist", [RANKS], STEP + "0-43 "),
+    ("lenet_mnist", [RANKS, "training.ema=0.9", "optimizer.clip_norm=1"], STEP + "0-47 "),
+    ("mlp_mnist", [RANKS, "training.bucket_kib=100", "optimizer={type: adam, learning_rate: 0.001}"], STEP + "0-28 "),
+    ("mlp_mnist", [RANKS, "training.deterministic=true"], STEP + "0-27 "),
+    ("lenet_mnist", [RANKS, "augmentation={rotate: 10}"], STEP + "6-44 "),
+    # Rows that the ranks can't share out evenly: the batch is ready.
+    ("lenet_mnist", [RANKS, "data.batch_size=129"], STEP + "5-43 "),
+    # Sums that the step does not know, and its core alone: gradients as bf16, in shards, of statistics; too many bytes.
+    ("lenet_mnist", [RANKS, "training.wire=bf16"], STEP + "1-35 "),
+    ("lenet_mnist", [RANKS, "training.shard=optimizer"], STEP + "1-35 "),
+    ("mlp_mnist", [RANKS, *perceptron(norm=True)], STEP + r"[1-9]\d*-\d+ "),
+    ("mlp_mnist", [RANKS, "model.parameters.depth=4", "model.parameters.width=512"], STEP + "1-31 "),
+    ("lenet_mnist", ["--devices=9", "data.batch_size=144"], STEP + "1-35 "),
     # No step at all, and why.
+    ("lenet_mnist", [RANKS, "data.drop_last=false"], r"not fused: .*no constant"),
     ("lenet_mnist", WITHOUT, r"not fused: .*a convolution with strides, dilation or groups"),
     ("lenet_mnist", layers("conv2d: {filters: 8, kernel: 3}", "relu", "max_pool: {window: 3, stride: 2, padding: 1}"),
      r"not fused: .*padded pooling"),
@@ -120,7 +138,7 @@ def main():
         arguments = [program, "plan", f"{source}/experiments/{experiment}.yaml", "--backend", "step_match", "--plugin",
                      plugin]
         for change in changes:
-            arguments += ["--set", change]
+            arguments += [change] if change.startswith("--") else ["--set", change]
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=LIMIT)
         if done.returncode != 0 or not re.search(wanted, done.stdout):
             failures += 1
