@@ -330,3 +330,30 @@ TEST_CASE("subgraphs and memory plan must belong to the same step program", "[ex
   late.nodes.first = 9;
   CHECK_THAT(bind(plain, {late}), Contains("the subgraphs belong to another graph"));
 }
+
+TEST_CASE("a subgraph includes a sum over ranks if its plugin has joined them", "[execution][subgraphs]") {
+  const auto control = controlled("capturing");
+  control->subgraphs = 100;
+  const auto counts_with_ranks = [&](int world) {
+    Graph graph;
+    const ValueId x = graph.add_value("x", floats({1, kFusedSize}), Storage::data);
+    const ValueId y = graph.add_value("y", floats({kFusedSize}), Storage::state);
+    const ValueId scaled = graph.add1(GPUNN_OP_SCALE, "half", Attributes::of(gpunn_scale_attrs{0, 0.5F}), {x});
+    const ValueId sum =
+        graph.add1(GPUNN_OP_ALL_REDUCE, "sum", Attributes::of(gpunn_all_reduce_attrs{0, world}), {scaled});
+    graph.add_into(GPUNN_OP_ADD, "accumulate", {}, {sum, y}, {y});
+    Backend backend(registry(), "capturing");
+    backend.plan_ranks(world);
+    const CompiledProgram compiled = compile(std::move(graph), backend);
+    CHECK(control->ranks == (control->joins_ranks && control->fail_in[0] == 0 ? world : 1));
+    if (control->ranks == 1) CHECK_THAT(compiled.subgraphs.reasons.at(0), Contains("it has not joined"));
+    return counts(compiled);
+  };
+  const std::vector<std::size_t> behind_the_sum = {1};
+  CHECK(counts_with_ranks(2) == behind_the_sum);
+  control->joins_ranks = true;
+  CHECK(counts_with_ranks(2) == std::vector<std::size_t>{3});
+  CHECK(control->ranks == 1);  // it has left them
+  samples::set(control->fail_in, "join_ranks");
+  CHECK(counts_with_ranks(2) == behind_the_sum);
+}

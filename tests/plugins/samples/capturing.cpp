@@ -1,6 +1,7 @@
 // A host backend that captures: between begin and end it only notes its kernels, and a launch runs the notes. It serves
 // ADD, RELU and SCALE of f32. RELU says that it can't be captured if control.op_flags lacks GPUNN_OP_CAPTURABLE. If
 // control.subgraphs says so it fuses subgraphs, with values that have no memory in the workspace.
+#include <gpunn/rank_subgraph.hpp>
 #include <gpunn/subgraph.hpp>
 
 #include <map>
@@ -152,6 +153,12 @@ class CapturingDevice final : public HostDevice {
     subgraph.flags = control.subgraph_flags;
     return subgraph;
   }
+  void join_ranks(const CommunicatorOptions& options) {
+    fail_if_told("join_ranks");
+    control.ranks = options.world();
+  }
+  void abort_ranks() noexcept {}
+  void leave_ranks() noexcept { control.ranks = 1; }
   std::unique_ptr<Subgraph> create_subgraph(const ProgramDesc& desc, std::size_t first, std::size_t count) {
     fail_if_told("subgraph_create");
     if (std::strcmp(control.null_in, "subgraph_create") == 0) return nullptr;
@@ -195,6 +202,9 @@ class Capturing final : public Backend {
   std::unique_ptr<Device> open(const gpunn_device_options&) override { return std::make_unique<CapturingDevice>(); }
   const void* extension(const char* name) override {
     if (std::strcmp(name, GPUNN_EXTENSION_SUBGRAPH) == 0) return extension_table();
+    if (std::strcmp(name, GPUNN_EXTENSION_RANK_SUBGRAPH) == 0 && control.joins_ranks) {
+      return rank_subgraph_extension<CapturingDevice>();
+    }
     return std::strcmp(name, "test.control") == 0 ? &control : nullptr;
   }
 };

@@ -25,12 +25,14 @@ struct Control {
   int32_t leaves_out[2] = {-1, -1};
   uint32_t subgraph_flags = 3;
   uint64_t subgraph_workspace = 0;
+  bool joins_ranks = false;  // whether its subgraphs may include collectives
   double saves = 0;  // for the plugins in C: seconds that all ops together save, which it then fuses; 0: it fuses none
 
   // What happened.
   int32_t probes = 0, enqueues = 0, recorded = 0, launches = 0, shutdowns = 0;
   int32_t open_devices = 0, open_streams = 0, open_events = 0, open_kernels = 0, open_graphs = 0, open_buffers = 0;
   int32_t open_subgraphs = 0, subgraph_enqueues = 0, subgraph_queries = 0;
+  int32_t ranks = 1;  // that it has joined
   uint64_t used_bytes = 0;
   int32_t host_threads = -1;
   uint32_t last_desc_flags = 0;
