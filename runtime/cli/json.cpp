@@ -116,6 +116,7 @@ Json to_json(const PlannedCollective& one) {
           {"starts_after", one.starts_after},
           {"bytes", one.bytes},
           {"sent_bytes", one.sent_bytes},
+          {"fused", one.fused},
           {"begins_at", one.begins_at},
           {"needed_at", one.needed_at}};
 }

@@ -112,8 +112,10 @@ void print_ranks(const PlanReport& report, const RanksPlanOptions& options, bool
                {"NEEDED AT", Align::right}});
   for (const PlannedCollective& one : ranks.collectives) {
     table.add({std::to_string(one.index), one.op, printable(one.name), bytes_text(one.bytes),
-               one.starts_after < 0 ? "-" : std::to_string(one.starts_after), share_text(one.begins_at),
-               share_text(one.needed_at)});
+               one.fused              ? "fused step"
+               : one.starts_after < 0 ? "-"
+                                      : std::to_string(one.starts_after),
+               share_text(one.begins_at), share_text(one.needed_at)});
   }
   put("{}", table.text(colour));
   if (options.step_milliseconds <= 0) return;

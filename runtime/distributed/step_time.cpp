@@ -21,6 +21,11 @@ std::array<Way, 2> ways_of(const Cluster& c) {
           c.inside.bytes_per_second * c.small_bandwidth_share, c.between.bytes_per_second * c.small_bandwidth_share}};
 }
 
+// GPUs of one machine reach each other's memory, others don't.
+bool in_one_shot(const PlannedCollective& collective, const Cluster& cluster) {
+  return collective.fused && cluster.devices <= cluster.per_machine;
+}
+
 }  // namespace
 
 CollectiveTime time_of(const PlannedCollective& collective, const Cluster& cluster) {
@@ -28,6 +33,10 @@ CollectiveTime time_of(const PlannedCollective& collective, const Cluster& clust
   if (devices <= 1) return {};
   const int machines = (devices + cluster.per_machine - 1) / cluster.per_machine;
   const auto bytes = static_cast<double>(collective.bytes);
+  if (in_one_shot(collective, cluster)) {
+    const double sent = 2 * bytes * (devices - 1);
+    return {cluster.fused_seconds + sent / cluster.inside.bytes_per_second, "one-shot"};
+  }
   const bool sum_on_all = collective.op == "ALL_REDUCE";
   CollectiveTime best{.seconds = INFINITY, .algorithm = ""};
   const auto offer = [&](double seconds, const char* algorithm) {
@@ -54,14 +63,19 @@ StepTime estimate_step(const PlannedRanks& ranks, double alone_seconds, const Cl
   StepTime step;
   double waited = 0;   // by the device so far
   double free_at = 0;  // the links
+  double fused = 0;    // the longest of those that run at once
   for (const PlannedCollective& collective : ranks.collectives) {
     const double seconds = time_of(collective, cluster).seconds;
     step.collective_seconds += seconds;
+    if (in_one_shot(collective, cluster)) {
+      fused = std::max(fused, seconds);
+      continue;
+    }
     free_at = std::max(free_at, waited + collective.begins_at * alone_seconds) + seconds;
     waited = std::max(waited, free_at - collective.needed_at * alone_seconds);
   }
-  step.waiting_seconds = waited;
-  step.seconds = alone_seconds + waited;
+  step.waiting_seconds = waited + fused;
+  step.seconds = alone_seconds + step.waiting_seconds;
   step.efficiency = step.seconds > 0 ? alone_seconds / step.seconds : 1;
   return step;
 }

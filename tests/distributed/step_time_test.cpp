@@ -75,3 +75,19 @@ TEST_CASE("a step waits for the part of its sums that nothing runs beside") {
   ranks.collectives = {sum_of(8'192, 0.2, 0.2), sum_of(8'192, 0.4, 0.4)};
   CHECK(near(estimate_step(ranks, 100e-6, two).waiting_seconds, 2 * late, 1e-9));
 }
+
+TEST_CASE("sums within a fused step run at once, at its end, on GPUs of one machine") {
+  PlannedRanks ranks;
+  ranks.devices = 2;
+  ranks.collectives = {sum_of(4), sum_of(247'000)};
+  for (PlannedCollective& sum : ranks.collectives) sum.fused = true;
+  const Cluster two = cluster_of(2);
+  CHECK(time_of(ranks.collectives[1], two).algorithm == "one-shot");
+  const StepTime step = estimate_step(ranks, 34e-6, two);
+  CHECK(near(step.waiting_seconds, time_of(ranks.collectives[1], two).seconds, 1e-9));
+  CHECK(step.waiting_seconds > two.fused_seconds);
+  CHECK(step.efficiency > 0.8);
+  // Eight devices send seven times as much.
+  CHECK(estimate_step(ranks, 34e-6, cluster_of(8)).waiting_seconds > 2 * step.waiting_seconds);
+  CHECK(time_of(ranks.collectives[1], cluster_of(16)).algorithm != "one-shot");
+}

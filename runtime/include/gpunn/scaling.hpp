@@ -16,7 +16,9 @@ struct PlannedCollective {
   int64_t index = 0;         // into PlanReport.ops
   int64_t starts_after = 0;  // index of the op after which it can begin; -1: at once
   uint64_t bytes = 0;        // of the whole tensor that is summed or gathered
-  uint64_t sent_bytes = 0;   // by each device, over a ring
+  uint64_t sent_bytes = 0;   // by each device, over a ring; in one shot, to each of the others
+  // Whether a fused subgraph exchanges it: in one shot, in words of which half is the number of the step.
+  bool fused = false;
   // Shares of the step's estimated work, 0 to 1: done before the collective can begin, and before its result is needed.
   double begins_at = 0, needed_at = 1;
 };
@@ -50,6 +52,8 @@ struct Cluster {
   double small_bandwidth_share = 0.42;
   // A kernel that reads the memory of all peers of a machine at once; 0: none.
   double one_shot_seconds = 0;
+  // What a fused subgraph waits for the first word of a peer.
+  double fused_seconds = 2.5e-6;
 };
 
 // The estimated time of a collective.
@@ -71,7 +75,7 @@ struct StepTime {
 };
 
 // Estimates a step that takes `alone_seconds` on one device with that device's rows. Collectives run one after another,
-// beside the work that does not need them.
+// beside the work that does not need them; those of a fused subgraph run at once, at its end.
 GPUNN_API StepTime estimate_step(const PlannedRanks& ranks, double alone_seconds, const Cluster& cluster);
 
 }  // namespace gpunn
