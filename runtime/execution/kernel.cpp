@@ -185,10 +185,12 @@ void Kernel::enqueue(std::span<const gpunn_tensor> inputs, std::span<const gpunn
 
 void Backend::join(std::shared_ptr<distributed::Team> team) {
   impl_->team = std::move(team);
-  impl_->communicator = impl_->team == nullptr ? nullptr : RankCommunicator::create(impl_->bottom(), impl_->team);
+  // First, as they are told first of a lost rank: a communicator's abort may wait for work that waits within a
+  // subgraph.
   for (Level& level : impl_->levels) {
     level.ranks = impl_->team == nullptr ? nullptr : RankSubgraphs::join(level, impl_->team);
   }
+  impl_->communicator = impl_->team == nullptr ? nullptr : RankCommunicator::create(impl_->bottom(), impl_->team);
 }
 
 void Backend::plan_ranks(int world) {

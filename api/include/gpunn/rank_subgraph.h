@@ -31,7 +31,7 @@ typedef struct gpunn_rank_subgraph_extension {
    * of the ranks where the step program requires GPUNN_OP_DETERMINISTIC.
    *
    * `exchange` stays valid until leave. The plugin calls it here and when it creates a subgraph, alike on all ranks.
-   * exchange is NULL where a step is planned and not run: then subgraphs are queried, and none is created.
+   * exchange is NULL where a step is planned and not run: then subgraphs are queried and created, and not enqueued.
    *
    * A plugin that can't exchange data between these ranks fails with GPUNN_UNSUPPORTED. If one rank fails, the host
    * calls leave on the others. */

@@ -269,7 +269,8 @@ __device__ __forceinline__ float finish_gradients(const StepPlan& plan, const Up
     float sums[COUNT];
 #pragma unroll
     for (int j = 0; j < COUNT; ++j) sums[j] = gradient(j);
-    add_over_ranks(tensors.peers, shared_run(), place, sums);
+    const int block = static_cast<int>(blockIdx.x);
+    add_over_ranks(tensors.peers, shared_run(), first_word(plan, block) + static_cast<int>(threadIdx.x) * COUNT, sums);
     return use_gradients<PARTS>(plan, tensors, rates, parameters, place, [&](int j) { return sums[j]; });
   } else {
     return use_gradients<PARTS>(plan, tensors, rates, parameters, place, gradient);

@@ -53,7 +53,7 @@ class RankWords {
               .rank = group.rank(),
               .world = group.world(),
               .words = plan.words};
-    for (int rank = 0; rank < group.world(); ++rank) words_.of[rank] = static_cast<uint64_t*>(arena_.of(rank));
+    for (int rank = 0; rank < group.world(); ++rank) words_.of[rank] = static_cast<uint32_t*>(arena_.of(rank));
   }
   const PeerWords& words() const {
     group_.throw_if_lost();
@@ -71,7 +71,7 @@ class StepSubgraph final : public Subgraph {
  public:
   StepSubgraph(const StepPlan& plan, const StepValues& values, cuda::PeerGroup* group)
       : plan_(plan), values_(values), plan_memory_(sizeof(plan)), noted_memory_(noted_bytes(plan)) {
-    if (plan.world > 1) ranks_.emplace(*group, plan);
+    if (plan.world > 1 && group->options().can_exchange()) ranks_.emplace(*group, plan);
     cuda::check(cudaMemcpy(plan_memory_.get<void>(), &plan_, sizeof(plan_), cudaMemcpyHostToDevice),
                 "copying a step's plan");
     // No step has this number.
@@ -118,7 +118,11 @@ class StepSubgraph final : public Subgraph {
     tensors.workspace = args.workspace<float>();
     tensors.plan = plan_memory_.get<StepPlan>();
     tensors.noted = noted_memory_.get<NotedBatches>();
-    if (ranks_) tensors.peers = ranks_->words();
+    if (plan_.world > 1) {
+      if (!ranks_)
+        throw Failure(GPUNN_INVALID_ARGUMENT, "a step that was planned for several ranks can't be run by one");
+      tensors.peers = ranks_->words();
+    }
     launch_step(plan_, tensors, cuda::native(stream));
   }
 
