@@ -13,8 +13,6 @@ import numpy as np
 
 import numpy.typing as npt
 
-from collections.abc import Sequence
-
 from typing import Any, TypeAlias
 
 _Array: TypeAlias = tuple[int, int, Sequence[int], Sequence[int] | None]
@@ -2046,3 +2044,20 @@ class Call:
         addresses: Sequence[int] | None = None,
     ) -> None:
         """`addresses`: of inputs and outputs; of a gradient also of the gradients, then of the cotangent."""
+
+class TensorCall:
+    """A call on tensors of PyTorch."""
+
+    def __init__(
+        self,
+        call: Call,
+        device: int,
+        fresh: Sequence[tuple[tuple[int, ...], tuple[int, ...], Any]],
+        results: Sequence[int],
+        empty: Callable[..., Any],
+        scratch: Callable[[int], Any],
+        stream: Callable[[int], int] | None,
+        capturing: Callable[[], bool] | None,
+    ) -> None: ...
+    def run(self, tensors: tuple[Any, ...], last: Any) -> tuple[Any, ...]:
+        """Makes the fresh tensors and returns the results as a tuple."""

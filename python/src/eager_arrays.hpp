@@ -21,7 +21,8 @@ std::vector<eager::Array> arrays_of(nb::handle list);
 std::vector<TensorType> types_of(nb::handle list);
 std::vector<bool> flags_of(nb::handle list);
 
-void bind_call(nb::module_& module);  // of bind_ops
+void bind_call(nb::module_& module);         // of bind_ops
+void bind_tensor_call(nb::module_& module);  // of bind_ops
 
 inline void* pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
 

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 # Arrays are tuples (address, dtype, shape, strides or None).
@@ -83,3 +83,20 @@ class Call:
         addresses: Sequence[int] | None = None,
     ) -> None:
         """`addresses`: of inputs and outputs; of a gradient also of the gradients, then of the cotangent."""
+
+class TensorCall:
+    """A call on tensors of PyTorch."""
+
+    def __init__(
+        self,
+        call: Call,
+        device: int,
+        fresh: Sequence[tuple[tuple[int, ...], tuple[int, ...], Any]],
+        results: Sequence[int],
+        empty: Callable[..., Any],
+        scratch: Callable[[int], Any],
+        stream: Callable[[int], int] | None,
+        capturing: Callable[[], bool] | None,
+    ) -> None: ...
+    def run(self, tensors: tuple[Any, ...], last: Any) -> tuple[Any, ...]:
+        """Makes the fresh tensors and returns the results as a tuple."""

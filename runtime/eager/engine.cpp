@@ -65,6 +65,7 @@ struct Call {
   std::span<const Array> inputs, outputs;
   const std::vector<bool>* wanted = nullptr;
   std::span<const Array> gradients = {};
+  Lookup* lookup = nullptr;
 
   template <class Visit>
   void for_each(Visit visit) const {
@@ -287,7 +288,9 @@ class Engine::Impl {
   Plan& plan_for(const Call& call, bool capturing) {
     require_own_process();
     if (call.externals() > kMostExternals) throw Error("an op takes at most 64 arrays");
-    Plan* plan = &find_or_make(call, 0, capturing);
+    auto* plan = call.lookup != nullptr ? static_cast<Plan*>(call.lookup->plan) : nullptr;
+    if (plan == nullptr) plan = &find_or_make(call, 0, capturing);
+    if (call.lookup != nullptr) call.lookup->plan = plan;
     const uint64_t staged = staged_externals(call, *plan);
     if (staged != 0) plan = &find_or_make(call, staged, capturing);
     return *plan;
@@ -401,14 +404,20 @@ uint64_t Engine::alignment() const { return impl_->backend().info().alignment; }
 const EngineOptions& Engine::options() const { return impl_->options(); }
 
 void Engine::run(const Op& op, std::span<const Array> inputs, std::span<const Array> outputs,
-                 const CallerStream& stream, const Scratch& scratch) const {
-  impl_->run({.op = op, .id = op.impl_->info->id, .attrs = op.impl_->attrs, .inputs = inputs, .outputs = outputs},
+                 const CallerStream& stream, const Scratch& scratch, Lookup* lookup) const {
+  impl_->run({.op = op,
+              .id = op.impl_->info->id,
+              .attrs = op.impl_->attrs,
+              .inputs = inputs,
+              .outputs = outputs,
+              .lookup = lookup},
              stream, scratch);
 }
 
 void Engine::run_gradient(const Op& op, const Array& cotangent, std::span<const Array> inputs,
                           std::span<const Array> outputs, const std::vector<bool>& wanted,
-                          std::span<const Array> gradients, const CallerStream& stream, const Scratch& scratch) const {
+                          std::span<const Array> gradients, const CallerStream& stream, const Scratch& scratch,
+                          Lookup* lookup) const {
   impl_->run({.op = op,
               .id = op.impl_->info->id,
               .attrs = op.impl_->attrs,
@@ -416,19 +425,25 @@ void Engine::run_gradient(const Op& op, const Array& cotangent, std::span<const 
               .inputs = inputs,
               .outputs = outputs,
               .wanted = &wanted,
-              .gradients = gradients},
+              .gradients = gradients,
+              .lookup = lookup},
              stream, scratch);
 }
 
 uint64_t Engine::scratch_bytes(const Op& op, std::span<const Array> inputs, std::span<const Array> outputs,
-                               bool capturing) const {
-  return impl_->scratch_bytes(
-      {.op = op, .id = op.impl_->info->id, .attrs = op.impl_->attrs, .inputs = inputs, .outputs = outputs}, capturing);
+                               bool capturing, Lookup* lookup) const {
+  return impl_->scratch_bytes({.op = op,
+                               .id = op.impl_->info->id,
+                               .attrs = op.impl_->attrs,
+                               .inputs = inputs,
+                               .outputs = outputs,
+                               .lookup = lookup},
+                              capturing);
 }
 
 uint64_t Engine::gradient_scratch_bytes(const Op& op, const Array& cotangent, std::span<const Array> inputs,
                                         std::span<const Array> outputs, const std::vector<bool>& wanted,
-                                        std::span<const Array> gradients, bool capturing) const {
+                                        std::span<const Array> gradients, bool capturing, Lookup* lookup) const {
   return impl_->scratch_bytes({.op = op,
                                .id = op.impl_->info->id,
                                .attrs = op.impl_->attrs,
@@ -436,7 +451,8 @@ uint64_t Engine::gradient_scratch_bytes(const Op& op, const Array& cotangent, st
                                .inputs = inputs,
                                .outputs = outputs,
                                .wanted = &wanted,
-                               .gradients = gradients},
+                               .gradients = gradients,
+                               .lookup = lookup},
                               capturing);
 }
 

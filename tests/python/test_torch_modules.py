@@ -173,6 +173,75 @@ def test_a_plugin_by_its_file() -> None:
     assert losses(model) == pytest.approx(losses(small_net()), rel=1e-3)
 
 
+def test_a_setting_that_changes_holds_from_the_next_call_on() -> None:
+    original = nn.BatchNorm2d(3)
+    module = copy.deepcopy(original)
+    gpunn.torch.replace(module)
+    x = torch.randn(4, 3, 5, 5)
+    for one in (original, module):
+        one(x)
+        one.momentum, one.eps = 0.5, 0.1
+    torch.testing.assert_close(module(x), original(x), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(module.running_var, original.running_var)
+    for one in (original, module):
+        one.weight.data = torch.tensor([[2.0, 0, 0], [3.0, 0, 0], [4.0, 0, 0]])[:, 0]  # with gaps
+    torch.testing.assert_close(module(x), original(x), rtol=1e-4, atol=1e-5)
+    with torch.no_grad():
+        assert not module(x).requires_grad
+    module.requires_grad_(False)
+    assert not module(x).requires_grad
+    assert module.requires_grad_()(x).requires_grad
+    with torch.autocast("cpu", torch.bfloat16):
+        linear = nn.Linear(5, 5)
+        gpunn.torch.replace(linear)
+        assert linear(x).dtype == torch.bfloat16
+    assert linear(x).dtype == torch.float32
+
+
+def test_copies_of_a_module_that_has_run(tmp_path: Path) -> None:
+    model = small_net()
+    gpunn.torch.replace(model)
+    x = torch.randn(2, 3, 12, 12)
+    model.eval()
+    y = model(x)
+    torch.save(model, tmp_path / "model.pt")
+    for other in (copy.deepcopy(model), torch.load(tmp_path / "model.pt", weights_only=False)):
+        assert torch.equal(other(x), y)
+    model.double()
+    with pytest.raises(gpunn.UsageError, match="must be f32"):
+        model(x.double())
+
+
+def test_an_activation_in_place() -> None:
+    """As PyTorch's: the output is the input, and what another gradient saved of it may not change."""
+    relu = nn.ReLU(inplace=True)
+    gpunn.torch.replace(relu)
+    w = torch.randn(6, requires_grad=True)
+    x = w * 2
+    y = relu(x)
+    assert y is x
+    y.backward(torch.ones(6))
+    assert torch.equal(w.grad, 2.0 * (w > 0))
+    with torch.no_grad():
+        z = torch.randn(3)
+        assert relu(z) is z
+        assert z.min() >= 0
+    with pytest.raises(RuntimeError, match="leaf"):
+        relu(torch.randn(3, requires_grad=True))
+    a = w * 1
+    b = a * a
+    relu(a)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        b.sum().backward()
+    model = nn.Sequential(nn.Conv2d(2, 3, 3), relu, nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3), nn.ReLU(inplace=True))
+    expected = copy.deepcopy(model)
+    gpunn.torch.restore(expected)
+    gpunn.torch.replace(model)
+    x = torch.randn(2, 2, 5, 5)
+    for one, other in zip(run(model, x), run(expected, x), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
 def test_a_wrong_backend_is_told_at_the_first_call() -> None:
     model = small_net()
     gpunn.torch.replace(model, "nowhere")

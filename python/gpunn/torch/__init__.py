@@ -20,6 +20,7 @@ from torch import nn
 
 from gpunn.ops import _backend
 from gpunn.ops._backend import Backend
+from gpunn.torch._direct import forget
 from gpunn.torch._modules import COUNTERPARTS
 from gpunn.torch._register import registered
 
@@ -99,6 +100,7 @@ def restore(model: nn.Module) -> None:
         if original is not None:
             module.__class__ = original
             module.__dict__.pop("_gpunn_backend", None)
+            forget(module)
 
 
 for _original, (_counterpart, _) in COUNTERPARTS.items():

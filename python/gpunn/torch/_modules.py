@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from gpunn.ops import _backend as _backends
-
-_ops = torch.ops.gpunn
+from gpunn.torch._direct import call
 
 
 def _backend(module: nn.Module) -> str:
@@ -32,6 +31,25 @@ def _is_faster_channels_last(input: torch.Tensor, backend: str) -> bool:
     return name == "cpu" or torch.compiler.is_compiling() or _backends.chosen() is None
 
 
+def _own(module: nn.Module, *names: str) -> tuple[torch.Tensor, ...]:
+    """Parameters and buffers of a module. The module's own way to them takes as long as a small kernel."""
+    if torch.compiler.is_compiling():
+        return tuple([getattr(module, name) for name in names])
+    of = module.__dict__
+    found = []
+    for name in names:
+        one = of["_parameters"].get(name)
+        if one is None:
+            one = of["_buffers"].get(name)
+        found.append(getattr(module, name) if one is None else one)
+    return tuple(found)
+
+
+def _conv_attributes(stride: Any, padding: Any, dilation: Any, groups: int, backend: str) -> dict[str, Any]:
+    pad = (0, 0) if padding == "valid" else padding
+    return {"stride": stride, "pad": pad, "dilation": dilation, "groups": groups, "backend": backend}
+
+
 class Conv2d(nn.Conv2d):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if input.dim() != 4:
@@ -39,54 +57,50 @@ class Conv2d(nn.Conv2d):
         backend = _backend(self)
         if _is_faster_channels_last(input, backend):
             input = input.contiguous(memory_format=torch.channels_last)
-        padding = (0, 0) if self.padding == "valid" else self.padding
-        attributes: dict[str, Any] = {
-            "stride": self.stride,
-            "pad": padding,
-            "dilation": self.dilation,
-            "groups": self.groups,
-            "backend": backend,
-        }
-        if self.bias is None:
-            return _ops.conv2d(input, self.weight, **attributes)  # type: ignore[no-any-return]
-        return _ops.conv2d_bias_activation(input, self.weight, self.bias, **attributes)  # type: ignore[no-any-return]
+        settings = (self.stride, self.padding, self.dilation, self.groups, backend)
+        if self._parameters["bias"] is None:
+            return call(self, "conv2d", (input, *_own(self, "weight")), settings, _conv_attributes)  # type: ignore[no-any-return]
+        tensors = (input, *_own(self, "weight", "bias"))
+        return call(self, "conv2d_bias_activation", tensors, settings, _conv_attributes)  # type: ignore[no-any-return]
+
+
+def _linear_attributes(backend: str) -> dict[str, Any]:
+    return {"transpose_b": True, "backend": backend}
 
 
 class Linear(nn.Linear):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         # A view, of the same shape too, is a node of autograd's graph, which costs as much as a small layer's product.
         rows = input if input.dim() == 2 else input.reshape(-1, self.in_features)
-        backend = _backend(self)
-        if self.bias is None:
-            y = _ops.matmul(rows, self.weight, transpose_b=True, backend=backend)
+        settings = (_backend(self),)
+        if self._parameters["bias"] is None:
+            y = call(self, "matmul", (rows, *_own(self, "weight")), settings, _linear_attributes)
         else:
-            y = _ops.matmul_bias_activation(rows, self.weight, self.bias, transpose_b=True, backend=backend)
+            tensors = (rows, *_own(self, "weight", "bias"))
+            y = call(self, "matmul_bias_activation", tensors, settings, _linear_attributes)
         return y if rows is input else y.reshape(*input.shape[:-1], self.out_features)  # type: ignore[no-any-return]
+
+
+def _norm_attributes(epsilon: float, backend: str) -> dict[str, Any]:
+    return {"epsilon": epsilon, "backend": backend}
+
+
+def _batch_norm_attributes(epsilon: float, momentum: float, backend: str) -> dict[str, Any]:
+    return {"epsilon": epsilon, "momentum": momentum, "backend": backend}
 
 
 class _BatchNorm(nn.modules.batchnorm._BatchNorm):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         self._check_input_dim(input)
         backend = _backend(self)
+        tensors = (input, *_own(self, "weight", "bias", "running_mean", "running_var"))
         if not self.training:
-            return _ops.batch_norm_inference(  # type: ignore[no-any-return]
-                input, self.weight, self.bias, self.running_mean, self.running_var, epsilon=self.eps, backend=backend
-            )
+            return call(self, "batch_norm_inference", tensors, (self.eps, backend), _norm_attributes)  # type: ignore[no-any-return]
         if input.numel() == input.size(1) and input.size(0) == 1:
             raise ValueError(f"expected more than one value per channel when training, found {tuple(input.shape)}")
-        if self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-        y, _, _ = _ops.batch_norm(
-            input,
-            self.weight,
-            self.bias,
-            self.running_mean,
-            self.running_var,
-            epsilon=self.eps,
-            momentum=self.momentum,
-            backend=backend,
-        )
-        return y  # type: ignore[no-any-return]
+        if (counter := self._buffers.get("num_batches_tracked")) is not None:
+            counter.add_(1)
+        return call(self, "batch_norm", tensors, (self.eps, self.momentum, backend), _batch_norm_attributes)[0]  # type: ignore[no-any-return]
 
 
 class BatchNorm2d(_BatchNorm, nn.BatchNorm2d):
@@ -100,65 +114,76 @@ class BatchNorm1d(_BatchNorm, nn.BatchNorm1d):
 class LayerNorm(nn.LayerNorm):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         rows = input if input.dim() == 2 else input.reshape(-1, self.normalized_shape[0])
-        y, _, _ = _ops.layer_norm(rows, self.weight, self.bias, epsilon=self.eps, backend=_backend(self))
+        tensors = (rows, *_own(self, "weight", "bias"))
+        y = call(self, "layer_norm", tensors, (self.eps, _backend(self)), _norm_attributes)[0]
         return y if rows is input else y.reshape(input.shape)  # type: ignore[no-any-return]
+
+
+def _no_attributes(backend: str) -> dict[str, Any]:
+    return {"backend": backend}
 
 
 class ReLU(nn.ReLU):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return _ops.relu(input, backend=_backend(self))  # type: ignore[no-any-return]
+        return call(self, "relu", (input,), (_backend(self),), _no_attributes, self.inplace)  # type: ignore[no-any-return]
 
 
 class LeakyReLU(nn.LeakyReLU):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return _ops.leaky_relu(input, slope=self.negative_slope, backend=_backend(self))  # type: ignore[no-any-return]
+        settings = (self.negative_slope, _backend(self))
+        return call(self, "leaky_relu", (input,), settings, _slope_attributes, self.inplace)  # type: ignore[no-any-return]
+
+
+def _slope_attributes(slope: float, backend: str) -> dict[str, Any]:
+    return {"slope": slope, "backend": backend}
 
 
 class Sigmoid(nn.Sigmoid):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return _ops.sigmoid(input, backend=_backend(self))  # type: ignore[no-any-return]
+        return call(self, "sigmoid", (input,), (_backend(self),), _no_attributes)  # type: ignore[no-any-return]
 
 
 class Tanh(nn.Tanh):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return _ops.tanh(input, backend=_backend(self))  # type: ignore[no-any-return]
+        return call(self, "tanh", (input,), (_backend(self),), _no_attributes)  # type: ignore[no-any-return]
 
 
 class GELU(nn.GELU):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return _ops.gelu(input, tanh=self.approximate == "tanh", backend=_backend(self))  # type: ignore[no-any-return]
+        return call(self, "gelu", (input,), (self.approximate, _backend(self)), _gelu_attributes)  # type: ignore[no-any-return]
+
+
+def _gelu_attributes(approximate: str, backend: str) -> dict[str, Any]:
+    return {"tanh": approximate == "tanh", "backend": backend}
 
 
 class SiLU(nn.SiLU):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return _ops.silu(input, backend=_backend(self))  # type: ignore[no-any-return]
+        return call(self, "silu", (input,), (_backend(self),), _no_attributes, self.inplace)  # type: ignore[no-any-return]
+
+
+def _pool_attributes(window: Any, stride: Any, pad: Any, backend: str) -> dict[str, Any]:
+    return {"window": _pair(window), "stride": _pair(stride), "pad": _pair(pad), "backend": backend}
+
+
+def _average_attributes(window: Any, stride: Any, pad: Any, count_padding: bool, backend: str) -> dict[str, Any]:
+    return {**_pool_attributes(window, stride, pad, backend), "count_padding": count_padding}
 
 
 class MaxPool2d(nn.MaxPool2d):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if input.dim() != 4:
             return super().forward(input)  # type: ignore[no-any-return]
-        return _ops.max_pool2d(  # type: ignore[no-any-return]
-            input,
-            window=_pair(self.kernel_size),
-            stride=_pair(self.stride),
-            pad=_pair(self.padding),
-            backend=_backend(self),
-        )
+        settings = (self.kernel_size, self.stride, self.padding, _backend(self))
+        return call(self, "max_pool2d", (input,), settings, _pool_attributes)  # type: ignore[no-any-return]
 
 
 class AvgPool2d(nn.AvgPool2d):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if input.dim() != 4:
             return super().forward(input)
-        return _ops.avg_pool2d(  # type: ignore[no-any-return]
-            input,
-            window=_pair(self.kernel_size),
-            stride=_pair(self.stride),
-            pad=_pair(self.padding),
-            count_padding=self.count_include_pad,
-            backend=_backend(self),
-        )
+        settings = (self.kernel_size, self.stride, self.padding, self.count_include_pad, _backend(self))
+        return call(self, "avg_pool2d", (input,), settings, _average_attributes)  # type: ignore[no-any-return]
 
 
 class AdaptiveAvgPool2d(nn.AdaptiveAvgPool2d):
@@ -168,7 +193,7 @@ class AdaptiveAvgPool2d(nn.AdaptiveAvgPool2d):
         if input.dim() != 4:
             return super().forward(input)
         window = tuple(input.shape[2:])
-        return _ops.avg_pool2d(input, window=window, stride=window, backend=_backend(self))  # type: ignore[no-any-return]
+        return call(self, "avg_pool2d", (input,), (window, window, 0, True, _backend(self)), _average_attributes)  # type: ignore[no-any-return]
 
 
 # Why a module can't turn into its counterpart; None: it can.

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
+from torch.autograd.graph import increment_version
 
 from gpunn import _core
 from gpunn.errors import UsageError
 from gpunn.ops import _backend
-from gpunn.ops._arrays import HOST, INTEGERS, Library, Place, library_of
+from gpunn.ops._arrays import HOST, INTEGERS, Library, library_of
 from gpunn.ops._backend import engine_for
 from gpunn.ops._call import OpInfo, flows_back
 from gpunn.torch._precision import allowed
@@ -24,6 +26,10 @@ class Kind(NamedTuple):
     code: int
     channels_last: bool
     shape: tuple[int, ...]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return ARRAYS.dtypes[self.code]  # type: ignore[attr-defined,no-any-return]
 
     def described(self, address: int = 0) -> Any:
         return (address, self.code, self.shape, _last_strides(self.shape) if self.channels_last else None)
@@ -64,7 +70,7 @@ class Maker:
 
     def __init__(self, kind: Kind, device: torch.device) -> None:
         self.shape = kind.shape
-        self.options: dict[str, Any] = {"dtype": ARRAYS.dtypes[kind.code], "device": device}  # type: ignore[attr-defined]
+        self.options: dict[str, Any] = {"dtype": kind.dtype, "device": device}
         if kind.channels_last:
             self.options["memory_format"] = torch.channels_last
 
@@ -112,21 +118,36 @@ class Differentiation:
         return [None if i is None else tensors[i] for i in self._kept]
 
 
-class _Run:
-    """A call of the core on its device."""
+def _tensor_call(
+    call: _core.Call, device: torch.device, fresh: Sequence[Kind], results: Sequence[int]
+) -> _core.TensorCall:
+    """The call on tensors of the device. It makes tensors of the kinds ``fresh``; ``results`` are places among them, or
+    -1 for None."""
+    made = [(kind.shape, Maker(kind, torch.device("meta"))().stride(), kind.dtype) for kind in fresh]
+    cuda = device.type == "cuda"
+    index = (device.index or 0) if cuda else -1
+    scratch = partial(torch.empty, dtype=torch.uint8, device=device)
+    return _core.TensorCall(
+        call,
+        device=index,
+        fresh=made,
+        results=list(results),
+        empty=_empty_on(device),
+        scratch=lambda size: scratch((size,)),
+        stream=torch._C._cuda_getCurrentRawStream if cuda else None,
+        capturing=torch._C._cuda_isCurrentStreamCapturing if cuda else None,
+    )
 
-    def __init__(self, call: _core.Call, place: Place) -> None:
-        self.call, self.place = call, place
 
-    def __call__(self, addresses: list[int]) -> None:
-        if not self.place.cuda:
-            self.call.run(addresses=addresses)
-            return
-        capturing = ARRAYS.capturing()
-        size = self.call.scratch_bytes(capturing, addresses)
-        address, owner = ARRAYS.scratch(size, self.place) if size else (0, None)
-        self.call.run(ARRAYS.stream(self.place), capturing, address, size, addresses)
-        del owner
+def _empty_on(device: torch.device) -> Callable[..., torch.Tensor]:
+    """``empty(sizes, strides, dtype)``. What the code of PyTorch's compiler calls takes a third of the time, and makes
+    the tensors on the current device."""
+    guards = getattr(torch._C._dynamo, "guards", None)
+    name = "_empty_strided_cuda" if device.type == "cuda" else "_empty_strided_cpu"
+    quick: Callable[..., torch.Tensor] | None = getattr(guards, name, None)
+    if quick is not None and (device.type == "cpu" or torch.cuda.device_count() == 1):
+        return quick
+    return lambda sizes, strides, dtype: torch.empty_strided(sizes, strides, dtype=dtype, device=device)
 
 
 class _Repair:
@@ -170,25 +191,34 @@ class Prepared:
         self.repairs = [one for one in repairs if one.needed]
         self.mutated = [i for i in info.mutated if i < len(tensors)]
         fresh = fresh_kinds(info, self.op, self.kinds)
-        self._makers = [Maker(kind, device) for kind in fresh]
         inputs = [kind.described() for kind in self.kinds]
-        call = _core.Call(self.engine, self.op, inputs, [kind.described() for kind in fresh])
-        self._run = _Run(call, self.place)
+        self._core_call = _core.Call(self.engine, self.op, inputs, [kind.described() for kind in fresh])
+        self._device = device
+        self._call = _tensor_call(self._core_call, device, fresh, range(len(fresh)))
+        self._over: _core.TensorCall | None = None
         self._differentiations: dict[tuple[bool, ...], Differentiation] = {}
         self._gradients: dict[Any, PreparedGradient] = {}
 
-    def run(self, given: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    def run(self, given: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
         """The outputs that are not in place."""
         tensors = given
         if self.repairs:
-            tensors = list(given)
+            repaired = list(given)
             for repair in self.repairs:
-                tensors[repair.i] = repair(tensors[repair.i])
-        fresh = [make() for make in self._makers]
-        self._run([t.data_ptr() for t in tensors] + [t.data_ptr() for t in fresh])
+                repaired[repair.i] = repair(repaired[repair.i])
+            tensors = tuple(repaired)
+        fresh = self._call.run(tensors, None)
         for i in self.mutated:
-            torch.autograd.graph.increment_version(given[i])
+            increment_version(given[i])
         return fresh
+
+    def run_over(self, tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Writes the only output over the only input, and returns it."""
+        if self._over is None:
+            self._over = _tensor_call(self._core_call, self._device, [], [])
+        self._over.run((tensor, tensor), None)
+        increment_version(tensor)
+        return (tensor,)
 
     def differentiation(self, requires: tuple[bool, ...]) -> Differentiation:
         found = self._differentiations.get(requires)
@@ -197,21 +227,16 @@ class Prepared:
         return found
 
     def gradient(
-        self,
-        differentiation: Differentiation,
-        cotangent: torch.Tensor,
-        inputs: Sequence[torch.Tensor | None],
-        outputs: Sequence[torch.Tensor | None],
-    ) -> list[torch.Tensor]:
-        key = (id(differentiation), cotangent.dtype, cotangent.stride())
+        self, differentiation: Differentiation, cotangent: torch.Tensor, saved: tuple[torch.Tensor | None, ...]
+    ) -> tuple[torch.Tensor | None, ...]:
+        """A None, then the gradient of each input."""
+        key = (differentiation, cotangent.dtype, cotangent.stride())
         found = self._gradients.get(key)
         if found is None:
-            made = PreparedGradient(
-                self.info, self.op, self.engine, self.place, cotangent, self.kinds, differentiation.wanted
-            )
+            made = PreparedGradient(self.info, self.op, self.engine, cotangent, self.kinds, differentiation.wanted)
             found = self._gradients[key] = made
         # What was given needs no look again where the call took it as it is.
-        return found.run(cotangent, inputs, outputs, bool(self.repairs))
+        return found.run(cotangent, saved, bool(self.repairs))
 
 
 class PreparedGradient:
@@ -222,7 +247,6 @@ class PreparedGradient:
         info: OpInfo,
         op: _core.Op,
         engine: _core.Engine,
-        place: Place,
         cotangent: torch.Tensor,
         kinds: Sequence[Kind],
         wanted: Sequence[bool],
@@ -233,9 +257,8 @@ class PreparedGradient:
         code = outputs[0].code
         self._cast = code if code_of(cotangent) != code else None
         dy = Kind(code, self._last, outputs[0].shape)
-        self.kinds, self.outputs = kinds, outputs
+        self._kinds = [*kinds, *outputs]
         gradients = [kind for kind, want in zip(kinds, wanted, strict=True) if want]
-        self._makers = [Maker(kind, cotangent.device) for kind in gradients]
         call = _core.Call.gradient(
             engine,
             op,
@@ -245,33 +268,28 @@ class PreparedGradient:
             list(wanted),
             [kind.described() for kind in gradients],
         )
-        self._run = _Run(call, place)
+        places = iter(range(len(gradients)))
+        results = [-1, *(next(places) if want else -1 for want in wanted)]
+        self._call = _tensor_call(call, cotangent.device, gradients, results)
 
     def run(
-        self,
-        cotangent: torch.Tensor,
-        inputs: Sequence[torch.Tensor | None],
-        outputs: Sequence[torch.Tensor | None],
-        repairs: bool = True,
-    ) -> list[torch.Tensor]:
-        """The gradients that are wanted. With ``repairs`` inputs and outputs may lie otherwise than their kinds."""
+        self, cotangent: torch.Tensor, saved: tuple[torch.Tensor | None, ...], repairs: bool = True
+    ) -> tuple[torch.Tensor | None, ...]:
+        """A None, then the gradient of each input. ``saved`` are inputs and outputs; with ``repairs`` they may lie
+        otherwise than their kinds."""
         if self._cast is not None:
             cotangent = ARRAYS.cast(cotangent, self._cast)
         if self._packs:
             cotangent = cotangent.contiguous()
         if repairs:
-            inputs = [_repaired(t, k) for t, k in zip(inputs, self.kinds, strict=True)]
-            outputs = [_repaired(t, k) for t, k in zip(outputs, self.outputs, strict=True)]
-        gradients = [make() for make in self._makers]
-        read = [0 if t is None else t.data_ptr() for t in (*inputs, *outputs)]
-        self._run([*read, *[t.data_ptr() for t in gradients], cotangent.data_ptr()])
-        return gradients
+            saved = tuple([_repaired(t, k) for t, k in zip(saved, self._kinds, strict=True)])
+        return self._call.run(saved, cotangent)
 
 
 def _repaired(tensor: torch.Tensor | None, kind: Kind) -> torch.Tensor | None:
     if tensor is None:
         return None
-    if tensor.dtype is not ARRAYS.dtypes[kind.code]:  # type: ignore[attr-defined]
+    if tensor.dtype is not kind.dtype:
         tensor = ARRAYS.cast(tensor, kind.code)
     return tensor.contiguous(memory_format=torch.channels_last if kind.channels_last else torch.contiguous_format)
 

@@ -11,6 +11,7 @@ import torch
 from gpunn.ops._arrays import F32
 from gpunn.ops._backend import engine_for
 from gpunn.ops._call import CATALOGUE, OpInfo, info_of
+from gpunn.torch._direct import Differentiable, flows_of, vjp_of
 from gpunn.torch._precision import PRODUCTS, allowed
 from gpunn.torch._prepared import (
     ARRAYS,
@@ -19,7 +20,6 @@ from gpunn.torch._prepared import (
     Prepared,
     PreparedGradient,
     decode,
-    encode,
     fresh_kinds,
     kind_of,
     prepare,
@@ -102,7 +102,7 @@ def _results(outputs: Sequence[torch.Tensor]) -> Any:
 def _kernel(info: OpInfo) -> Callable[..., Any]:
     def run(*args: Any, **attributes: Any) -> Any:
         tensors = _split(info, args)
-        return _results(prepare(info, tensors, attributes).run(tensors))
+        return _results(prepare(info, tensors, attributes).run(tuple(tensors)))
 
     return run
 
@@ -127,8 +127,8 @@ def _vjp_kernel(info: OpInfo) -> Callable[..., list[torch.Tensor]]:
         op, backend = settled(info, attributes)
         place = ARRAYS.place(cotangent)
         engine = engine_for(backend or None, place.cuda, place.device, allowed(info.name, place.cuda))
-        prepared = PreparedGradient(info, op, engine, place, cotangent, decode(types), wanted)
-        return prepared.run(cotangent, inputs, outputs)
+        prepared = PreparedGradient(info, op, engine, cotangent, decode(types), wanted)
+        return [one for one in prepared.run(cotangent, (*inputs, *outputs)) if one is not None]
 
     return run
 
@@ -151,32 +151,18 @@ def _is_plain(keyset: Any) -> bool:
 _KERNEL_KEYS = (torch._C.DispatchKey.CPU, torch._C.DispatchKey.CUDA)
 
 
-def _runs_kernels(cotangent: torch.Tensor) -> bool:
-    """Whether a gradient may be computed at once. A gradient of gradients, which there is none of, is refused by the
-    dispatcher."""
-    return (
-        type(cotangent) is torch.Tensor
-        and not torch.is_grad_enabled()
-        and torch._C._len_torch_dispatch_stack() == 0
-        and torch._C._functorch.peek_interpreter_stack() is None
-    )
+def _autograd(info: OpInfo, overload: Any) -> Callable[..., Any]:
+    class Traced(torch.autograd.Function):
+        """A call that a mode or a transformation looks at."""
 
-
-def _autograd(info: OpInfo, overload: Any, vjp: Any) -> Callable[..., Any]:
-    class Differentiable(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, call: Any, *tensors: Any) -> Any:
-            keyset, prepared, differentiation, attributes, count = call
-            given = tensors[:count]
-            if prepared is not None:
-                results = prepared.run(given)
-            else:
-                arguments = (list(given),) if info.repeated else tensors
-                with torch._C._AutoDispatchBelowAutograd():
-                    result = overload.redispatch(keyset, *arguments, **attributes)
-                results = list(result) if isinstance(result, (tuple, list)) else [] if result is None else [result]
-            ctx.save_for_backward(*differentiation.saved(given, results))
-            ctx.call = (prepared, differentiation, attributes, count, len(tensors))
+            keyset, differentiation, attributes = call
+            with torch._C._AutoDispatchBelowAutograd():
+                result = overload.redispatch(keyset, *((list(tensors),) if info.repeated else tensors), **attributes)
+            results = list(result) if isinstance(result, (tuple, list)) else [] if result is None else [result]
+            ctx.save_for_backward(*differentiation.saved(tensors, results))
+            ctx.call = (differentiation, attributes)
             if len(results) > 1:
                 ctx.mark_non_differentiable(*results[1:])
             ctx.set_materialize_grads(False)
@@ -184,19 +170,12 @@ def _autograd(info: OpInfo, overload: Any, vjp: Any) -> Callable[..., Any]:
 
         @staticmethod
         def backward(ctx: Any, *cotangents: Any) -> Any:
-            prepared, differentiation, attributes, count, all_tensors = ctx.call
+            differentiation, attributes = ctx.call
             dy = cotangents[0] if cotangents else None
             if dy is None:
-                return (None,) * (1 + all_tensors)
-            saved = ctx.saved_tensors
-            if prepared is not None and _runs_kernels(dy):
-                found = prepared.gradient(differentiation, dy, saved[:count], saved[count:])
-            else:
-                inputs, outputs = list(saved[:count]), list(saved[count:])
-                found = vjp(dy, inputs, outputs, encode(differentiation.kinds), differentiation.wanted, **attributes)
-            gradients = iter(found)
-            flows = [next(gradients) if want else None for want in differentiation.wanted]
-            return (None, *flows, *[None] * (all_tensors - count))
+                return (None,) * (1 + len(differentiation.kinds))
+            found = vjp_of(info.name, attributes)(dy, ctx.saved_tensors, differentiation)
+            return flows_of(differentiation, found)
 
     def run(keyset: Any, *args: Any, **attributes: Any) -> Any:
         tensors = _split(info, args)
@@ -206,15 +185,14 @@ def _autograd(info: OpInfo, overload: Any, vjp: Any) -> Callable[..., Any]:
         if not info.differentiable or not torch.is_grad_enabled() or True not in requires:
             with torch._C._AutoDispatchBelowAutograd():
                 if prepared is not None:
-                    return _results(prepared.run(tensors))
+                    return _results(prepared.run(tuple(tensors)))
                 return overload.redispatch(below, *args, **attributes)
         if prepared is not None:
-            differentiation = prepared.differentiation(requires)
-        else:
-            kinds = [kind_of(info, i, tensor) for i, tensor in enumerate(tensors)]
-            differentiation = Differentiation(info, settled(info, attributes)[0], kinds, requires)
-        call = (below, prepared, differentiation, attributes, len(tensors))
-        return Differentiable.apply(call, *(tensors if info.repeated else args))
+            call = (prepared, prepared.differentiation(requires), vjp_of(info.name, attributes), False)
+            return Differentiable.apply(call, *tensors)
+        kinds = [kind_of(info, i, tensor) for i, tensor in enumerate(tensors)]
+        differentiation = Differentiation(info, settled(info, attributes)[0], kinds, requires)
+        return Traced.apply((below, differentiation, attributes), *tensors)
 
     return run
 
@@ -261,14 +239,12 @@ def _register(info: OpInfo) -> None:
     for key in ("CPU", "CUDA"):
         _library.impl(name, _kernel(info), key)
     torch.library.register_fake(f"gpunn::{name}", _fake(info), lib=_library)
-    vjp = None
     if info.differentiable:
         _library.define(vjp_schema_of(info), tags=(torch.Tag.pt2_compliant_tag,))
         for key in ("CPU", "CUDA"):
             _library.impl(f"{name}_vjp", _vjp_kernel(info), key)
         torch.library.register_fake(f"gpunn::{name}_vjp", _vjp_fake(info), lib=_library)
-        vjp = getattr(torch.ops.gpunn, f"{name}_vjp").default
-    _library.impl(name, _autograd(info, overload, vjp), "Autograd", with_keyset=True)
+    _library.impl(name, _autograd(info, overload), "Autograd", with_keyset=True)
     for device in ("cpu", "cuda"):
         _library.impl(name, _autocast(info, overload, device), "AutocastCPU" if device == "cpu" else "AutocastCUDA")
 

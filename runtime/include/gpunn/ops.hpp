@@ -143,6 +143,12 @@ struct Scratch {
   uint64_t bytes = 0;
 };
 
+// Where an engine remembers the prepared kernels of a call, so that a repeated call does not look them up by its types.
+// It is for one engine, one op or its gradient, and arrays of the same types.
+struct Lookup {
+  void* plan = nullptr;  // the engine's; only its functions read or write it
+};
+
 // Statistics of the pool of device memory.
 struct PoolStatistics {
   int64_t requests = 0;
@@ -197,22 +203,23 @@ class GPUNN_API Engine {
   // into its input. An output may share the memory of any input: if the op cannot work so, temporary memory is used.
   // Throws Error(usage) if an array does not fit, Error(missing) if no plugin serves the op.
   void run(const Op& op, std::span<const Array> inputs, std::span<const Array> outputs, const CallerStream& stream = {},
-           const Scratch& scratch = {}) const;
+           const Scratch& scratch = {}, Lookup* lookup = nullptr) const;
 
   // Enqueues the gradients of an op on the stream. `gradients` are those of the inputs in `wanted`, in order, with the
   // types of these inputs. `cotangent` is the gradient of the first output. Tensors that gradient_needs() does not name
   // may have no data.
   void run_gradient(const Op& op, const Array& cotangent, std::span<const Array> inputs, std::span<const Array> outputs,
                     const std::vector<bool>& wanted, std::span<const Array> gradients, const CallerStream& stream = {},
-                    const Scratch& scratch = {}) const;
+                    const Scratch& scratch = {}, Lookup* lookup = nullptr) const;
 
   // The temporary memory of such a call in bytes. It prepares the kernels, so it fails on a stream that is being
   // captured.
   uint64_t scratch_bytes(const Op& op, std::span<const Array> inputs, std::span<const Array> outputs,
-                         bool capturing = false) const;
+                         bool capturing = false, Lookup* lookup = nullptr) const;
   uint64_t gradient_scratch_bytes(const Op& op, const Array& cotangent, std::span<const Array> inputs,
                                   std::span<const Array> outputs, const std::vector<bool>& wanted,
-                                  std::span<const Array> gradients, bool capturing = false) const;
+                                  std::span<const Array> gradients, bool capturing = false,
+                                  Lookup* lookup = nullptr) const;
 
   // The kernels that a call uses: "cpu: CONV2D f32[...] ...", one on each line.
   std::vector<std::string> explain(const Op& op, std::span<const Array> inputs, std::span<const Array> outputs) const;
