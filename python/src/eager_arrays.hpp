@@ -23,6 +23,7 @@ std::vector<bool> flags_of(nb::handle list);
 
 void bind_call(nb::module_& module);         // of bind_ops
 void bind_tensor_call(nb::module_& module);  // of bind_ops
+void bind_module_call(nb::module_& module);  // of bind_ops
 
 inline void* pointer(uintptr_t address) { return reinterpret_cast<void*>(address); }
 

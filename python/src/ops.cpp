@@ -317,6 +317,7 @@ void bind_ops(nb::module_& module) {
       .def("__hash__", [](const Engine& engine) { return nb::hash(nb::str(engine.name().c_str())); });
   bind_call(module);
   bind_tensor_call(module);
+  bind_module_call(module);
 }
 
 }  // namespace gpunn::python

@@ -31,36 +31,44 @@ struct Fresh {
 
 class TensorCall {
  public:
+  // `places`: for each array of the call that is given the place of its tensor, or -1 where it has no address.
   // `results`: for each result the place of a fresh tensor, or -1 for None. `device`: -1 is the host.
-  TensorCall(nb::object call, TorchFunctions torch, int device, nb::handle fresh, const nb::object& results)
+  TensorCall(nb::object call, TorchFunctions torch, int device, nb::handle places, nb::handle fresh, nb::handle results)
       : owner_(std::move(call)),
         call_(&nb::cast<const Call&>(owner_)),
         torch_(std::move(torch)),
         device_(nb::int_(device)),
         on_host_(device < 0),
         data_ptr_(nb::steal(PyUnicode_InternFromString("data_ptr"))) {
+    for (nb::handle one : places) places_.push_back(nb::cast<int>(one));
     for (nb::handle one : fresh) fresh_.push_back({one[0], one[1], one[2]});
     for (nb::handle one : results) results_.push_back(nb::cast<int>(one));
     if (call_->size() > kMostArrays) throw Error("an op takes at most 64 arrays", ExitCode::usage);
   }
 
-  // The addresses are those of `tensors`, of the fresh tensors and of `last`, in this order; None has none.
+  // The addresses are those of `tensors`, of the fresh tensors and of `last`, in this order.
   nb::object run(nb::handle tensors, nb::handle last) const {
     std::array<void*, kMostArrays> addresses{};
     std::size_t count = 0;
-    const auto add = [&](nb::handle tensor) {
+    const auto add = [&](void* address) {
       if (count == kMostArrays) throw Error("an op takes at most 64 arrays", ExitCode::usage);
-      addresses[count++] = tensor.is_none() ? nullptr : address_of(tensor);
+      addresses[count++] = address;
     };
-    const Py_ssize_t given = PyTuple_Size(tensors.ptr());
-    if (given < 0) nb::raise_python_error();
-    for (Py_ssize_t i = 0; i < given; ++i) add(PyTuple_GetItem(tensors.ptr(), i));
+    for (const int place : places_) {
+      if (place < 0) {
+        add(nullptr);
+        continue;
+      }
+      PyObject* const tensor = PyTuple_GetItem(tensors.ptr(), place);
+      if (tensor == nullptr) nb::raise_python_error();
+      add(address_of(tensor));
+    }
     std::array<nb::object, kMostArrays> made;
     for (std::size_t i = 0; i < fresh_.size(); ++i) {
       made[i] = torch_.empty(fresh_[i].sizes, fresh_[i].strides, fresh_[i].dtype);
-      add(made[i]);
+      add(address_of(made[i]));
     }
-    if (!last.is_none()) add(last);
+    if (!last.is_none()) add(address_of(last));
     enqueue({addresses.data(), count});
     return tuple_of(made);
   }
@@ -105,6 +113,7 @@ class TensorCall {
   nb::object device_;
   bool on_host_;
   nb::object data_ptr_;  // the method's name
+  std::vector<int> places_;
   std::vector<Fresh> fresh_;
   std::vector<int> results_;
 };
@@ -115,13 +124,13 @@ void bind_tensor_call(nb::module_& module) {
   nb::class_<TensorCall>(module, "TensorCall", "A call on tensors of PyTorch.")
       .def(
           "__init__",
-          [](TensorCall* self, nb::object call, int device, nb::handle fresh, const nb::object& results,
+          [](TensorCall* self, nb::object call, int device, nb::handle places, nb::handle fresh, nb::handle results,
              nb::object empty, nb::object scratch, nb::object stream, nb::object capturing) {
             new (self) TensorCall(std::move(call),
                                   {std::move(empty), std::move(scratch), std::move(stream), std::move(capturing)},
-                                  device, fresh, results);
+                                  device, places, fresh, results);
           },
-          nb::arg("call"), nb::arg("device"), nb::arg("fresh"), nb::arg("results"), nb::arg("empty"),
+          nb::arg("call"), nb::arg("device"), nb::arg("places"), nb::arg("fresh"), nb::arg("results"), nb::arg("empty"),
           nb::arg("scratch"), nb::arg("stream").none(), nb::arg("capturing").none())
       .def("run", &TensorCall::run, nb::arg("tensors"), nb::arg("last").none(),
            "Makes the fresh tensors and returns the results as a tuple.");

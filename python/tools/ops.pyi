@@ -91,6 +91,7 @@ class TensorCall:
         self,
         call: Call,
         device: int,
+        places: Sequence[int],
         fresh: Sequence[tuple[tuple[int, ...], tuple[int, ...], Any]],
         results: Sequence[int],
         empty: Callable[..., Any],
@@ -100,3 +101,16 @@ class TensorCall:
     ) -> None: ...
     def run(self, tensors: tuple[Any, ...], last: Any) -> tuple[Any, ...]:
         """Makes the fresh tensors and returns the results as a tuple."""
+
+class ModuleCall:
+    """A call of a module of PyTorch, to be recognised."""
+
+    def __init__(
+        self,
+        guard: Callable[..., bool],
+        tensors: Sequence[tuple[str, str]],
+        settings: Sequence[tuple[str, Any]],
+        conditions: Sequence[tuple[Callable[..., Any], tuple[Any, ...], Any]],
+    ) -> None: ...
+    def match(self, dictionary: dict[str, Any], input: Any) -> tuple[Any, ...] | None:
+        """The input and the module's tensors, or None if anything is otherwise than it was."""

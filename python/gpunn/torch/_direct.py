@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
+from gpunn import _core
 from gpunn.ops import _backend
 from gpunn.ops._call import info_of
 from gpunn.torch._precision import PRODUCTS, allowed
@@ -29,21 +30,24 @@ def _computes_only(tensor: torch.Tensor) -> bool:
     return type(tensor) in _PLAIN and _dispatch_modes() == 0 and _transformation() is None
 
 
+class Recorded(NamedTuple):
+    """A call that autograd records."""
+
+    prepared: Prepared
+    differentiation: Differentiation
+    vjp: Callable[..., list[torch.Tensor]]
+    over: bool = False  # the output takes the place of the only input
+
+
 class Differentiable(torch.autograd.Function):
-    """A call that is recorded for autograd. The first output has a gradient."""
+    """A recorded call with all its outputs. The first has a gradient."""
 
     @staticmethod
-    def forward(ctx: Any, call: tuple[Prepared, Differentiation, Any, bool], *tensors: torch.Tensor) -> Any:
-        prepared, differentiation, _, over = call
+    def forward(ctx: Any, call: Recorded, *tensors: torch.Tensor) -> Any:
         ctx.call = call
+        results = call.prepared.run(tensors)
+        ctx.save_for_backward(*call.differentiation.saved(tensors, results))
         ctx.set_materialize_grads(False)
-        if over:
-            (x,) = tensors
-            ctx.mark_dirty(x)
-            ctx.save_for_backward(*differentiation.saved(tensors, prepared.run_over(x)))
-            return x
-        results = prepared.run(tensors)
-        ctx.save_for_backward(*differentiation.saved(tensors, results))
         if len(results) == 1:
             return results[0]
         ctx.mark_non_differentiable(*results[1:])
@@ -51,15 +55,29 @@ class Differentiable(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
-        prepared, differentiation, vjp, _ = ctx.call
-        dy = cotangents[0]
+        call, dy = ctx.call, cotangents[0]
         if dy is None:
-            return (None,) * (1 + len(differentiation.kinds))
+            return (None,) * (1 + len(call.differentiation.kinds))
         saved = ctx.saved_tensors
         # A gradient of gradients, which there is none of, is refused by the dispatcher.
         if not _gradients_are_on() and _computes_only(dy):
-            return prepared.gradient(differentiation, dy, saved)
-        return flows_of(differentiation, vjp(dy, saved, differentiation))
+            return call.prepared.gradient(call.differentiation, dy, saved)
+        return flows_of(call.differentiation, call.vjp(dy, saved, call.differentiation))
+
+
+class First(Differentiable):
+    """A recorded call with its first output alone."""
+
+    @staticmethod
+    def forward(ctx: Any, call: Recorded, *tensors: torch.Tensor) -> Any:
+        ctx.call = call
+        if call.over:
+            ctx.mark_dirty(*tensors)
+            results = call.prepared.run_over(*tensors)
+        else:
+            results = call.prepared.run(tensors)
+        ctx.save_for_backward(*call.differentiation.saved(tensors, results))
+        return results[0]
 
 
 def flows_of(differentiation: Differentiation, gradients: Sequence[torch.Tensor]) -> tuple[torch.Tensor | None, ...]:
@@ -70,15 +88,12 @@ def flows_of(differentiation: Differentiation, gradients: Sequence[torch.Tensor]
 
 def vjp_of(name: str, attributes: dict[str, Any]) -> Callable[..., list[torch.Tensor]]:
     """The registered gradient of an op: the gradients that are wanted."""
-    overload = getattr(torch.ops.gpunn, f"{name}_vjp").default
 
-    def run(dy: torch.Tensor, saved: Sequence[Any], differentiation: Differentiation) -> list[torch.Tensor]:
-        count = len(differentiation.kinds)
-        inputs, outputs = list(saved[:count]), list(saved[count:])
-        found: list[torch.Tensor] = overload(
-            dy, inputs, outputs, encode(differentiation.kinds), differentiation.wanted, **attributes
-        )
-        return found
+    def run(dy: torch.Tensor, saved: Sequence[torch.Tensor], differentiation: Differentiation) -> list[torch.Tensor]:
+        inputs, outputs = differentiation.spread(saved)
+        types, wanted = encode(differentiation.kinds), differentiation.wanted
+        overload = getattr(torch.ops.gpunn, f"{name}_vjp").default
+        return overload(dy, inputs, outputs, types, wanted, **attributes)  # type: ignore[no-any-return]
 
     return run
 
@@ -114,35 +129,53 @@ def _guards_that_hold() -> Any:
 _guards = _guards_that_hold()
 
 
+class ModuleOp(NamedTuple):
+    """The op that a class of modules is."""
+
+    op: str
+    attributes: Callable[[Any, torch.Tensor], dict[str, Any]]
+    """Of a module for an input."""
+    parameters: tuple[str, ...] = ()
+    """Its inputs after the first."""
+    buffers: tuple[str, ...] = ()
+    """Its inputs after these."""
+    settings: tuple[str, ...] = ()
+    """What the module has that the attributes are made of, besides the input's type."""
+
+
 class _Direct:
     """A module's call, prepared for tensors of these types."""
 
-    __slots__ = ("call", "chosen", "gradients", "guard", "precision", "records", "settings")
+    __slots__ = ("call", "over", "prepared", "quick")
 
-    def __init__(
-        self, guard: _Guard, op: str, tensors: tuple[torch.Tensor, ...], settings: Any, attributes: Any, inplace: bool
-    ):
-        info = info_of(op)
-        prepared = prepare(info, tensors, attributes)
+    def __init__(self, guard: _Guard, module: nn.Module, of: ModuleOp, tensors: tuple[torch.Tensor, ...], given: Any):
+        info = info_of(of.op)
+        self.prepared = prepare(info, tensors, given)
         requires = tuple([one.requires_grad for one in tensors])
-        self.guard = guard
-        self.settings = settings
-        self.chosen = _backend.chosen()
-        self.precision = allowed(op, tensors[0].is_cuda)
-        self.gradients = _gradients_are_on()
-        self.records = self.gradients and any(requires) and info.differentiable
-        differentiation = prepared.differentiation(requires) if self.records else None
-        over = inplace and not prepared.repairs
-        if over and differentiation is not None:
-            over = not any(differentiation.inputs)
-        self.call = (prepared, differentiation, vjp_of(op, attributes) if self.records else None, over)
+        gradients = torch.is_grad_enabled()
+        self.call: Recorded | None = None
+        self.over = bool(getattr(module, "inplace", False)) and not self.prepared.repairs
+        if gradients and any(requires) and info.differentiable:
+            differentiation = self.prepared.differentiation(requires)
+            self.over = self.over and not any(differentiation.inputs)
+            self.call = Recorded(self.prepared, differentiation, vjp_of(of.op, given), self.over)
+        conditions = [(torch.is_grad_enabled, (), gradients), (torch._C._len_torch_function_stack, (), 0)]
+        if not module.__dict__["_gpunn_backend"]:
+            conditions.append((_backend._chosen.get, (), _backend.chosen()))
+        if tensors[0].is_cuda and of.op in PRODUCTS:
+            conditions.append((allowed, (of.op, True), allowed(of.op, True)))
+        settings = ["_gpunn_backend", "training", *of.settings]
+        self.quick = _core.ModuleCall(
+            guard,
+            [*(("_parameters", one) for one in of.parameters), *(("_buffers", one) for one in of.buffers)],
+            [(one, module.__dict__[one]) for one in settings],
+            conditions,
+        )
 
-    def run(self, tensors: tuple[torch.Tensor, ...]) -> Any:
-        if self.records:
-            return Differentiable.apply(self.call, *tensors)
-        prepared, _, _, over = self.call
-        results = prepared.run_over(*tensors) if over else prepared.run(tensors)
-        return results[0] if len(results) == 1 else results
+    def run(self, tensors: tuple[torch.Tensor, ...]) -> torch.Tensor:
+        if self.call is not None:
+            return First.apply(self.call, *tensors)  # type: ignore[no-any-return]
+        return (self.prepared.run_over(*tensors) if self.over else self.prepared.run(tensors))[0]
 
 
 class _Known:
@@ -162,44 +195,33 @@ def forget(module: nn.Module) -> None:
     module.__dict__.pop("_gpunn_known", None)
 
 
-def call(
-    module: nn.Module,
-    op: str,
-    tensors: tuple[torch.Tensor, ...],
-    settings: tuple[Any, ...],
-    attributes: Callable[..., dict[str, Any]],
-    inplace: bool = False,
-) -> Any:
-    """Runs an op for a module. ``attributes(*settings)`` are those of the op; ``settings`` say whether they are others
-    than in the last call. ``inplace``: the output may take the place of the only input."""
-    if _is_compiling() or _function_modes() > 0:
-        return getattr(torch.ops.gpunn, op)(*tensors, **attributes(*settings))
-    known = module.__dict__.get("_gpunn_known")
-    if known is None:
-        known = module.__dict__["_gpunn_known"] = _Known()
-    gradients = _gradients_are_on()
-    for one in known.calls:
-        if (
-            one.gradients is gradients
-            and one.settings == settings
-            and one.guard(*tensors)
-            and one.chosen is _backend.chosen()
-            and (op not in PRODUCTS or one.precision == allowed(op, tensors[0].is_cuda))
-        ):
-            return one.run(tensors)
-    given = attributes(*settings)
-    guard = _guard_of(tensors) if _may_be_direct(tensors) else None
-    if guard is not None:
-        made = _Direct(guard, op, tensors, settings, given, inplace)
-        known.calls = [made, *known.calls[: _MOST_KNOWN - 1]]
-        return made.run(tensors)
-    return getattr(torch.ops.gpunn, op)(*tensors, **given)
+def call(module: nn.Module, of: ModuleOp, input: torch.Tensor) -> torch.Tensor:
+    """The first output of a module's op."""
+    if not _is_compiling():
+        known = module.__dict__.get("_gpunn_known")
+        if known is None:
+            known = module.__dict__["_gpunn_known"] = _Known()
+        for one in known.calls:
+            tensors = one.quick.match(module.__dict__, input)
+            if tensors is not None:
+                return one.run(tensors)  # type: ignore[no-any-return]
+    tensors = (input, *(getattr(module, one) for one in of.parameters + of.buffers))
+    given = {**of.attributes(module, input), "backend": str(module.__dict__["_gpunn_backend"])}
+    if not _is_compiling() and _may_be_direct(tensors):
+        guard = _guard_of(tensors)
+        if guard is not None:
+            made = _Direct(guard, module, of, tensors, given)
+            known.calls = [made, *known.calls[: _MOST_KNOWN - 1]]
+            return made.run(tensors)
+    results = getattr(torch.ops.gpunn, of.op)(*tensors, **given)
+    return results[0] if isinstance(results, tuple) else results
 
 
 def _may_be_direct(tensors: Sequence[torch.Tensor]) -> bool:
     device = tensors[0].device.type
     return (
         all(_computes_only(one) for one in tensors)
+        and _function_modes() == 0
         and device in ("cpu", "cuda")
         and all(one.device == tensors[0].device and one.layout is torch.strided for one in tensors)
         and not torch.is_autocast_enabled(device)

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from gpunn.ops import _backend as _backends
-from gpunn.torch._direct import call
+from gpunn.torch._direct import ModuleOp, call
 
 
 def _backend(module: nn.Module) -> str:
@@ -31,76 +31,75 @@ def _is_faster_channels_last(input: torch.Tensor, backend: str) -> bool:
     return name == "cpu" or torch.compiler.is_compiling() or _backends.chosen() is None
 
 
-def _own(module: nn.Module, *names: str) -> tuple[torch.Tensor, ...]:
-    """Parameters and buffers of a module. The module's own way to them takes as long as a small kernel."""
-    if torch.compiler.is_compiling():
-        return tuple([getattr(module, name) for name in names])
-    of = module.__dict__
-    found = []
-    for name in names:
-        one = of["_parameters"].get(name)
-        if one is None:
-            one = of["_buffers"].get(name)
-        found.append(getattr(module, name) if one is None else one)
-    return tuple(found)
+def _has_bias(module: Any) -> bool:
+    # The module's own way to a parameter takes as long as a small kernel, and is needed for one that is computed.
+    return module._parameters.get("bias") is not None or module.bias is not None
 
 
-def _conv_attributes(stride: Any, padding: Any, dilation: Any, groups: int, backend: str) -> dict[str, Any]:
-    pad = (0, 0) if padding == "valid" else padding
-    return {"stride": stride, "pad": pad, "dilation": dilation, "groups": groups, "backend": backend}
+def _conv_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
+    pad = (0, 0) if module.padding == "valid" else module.padding
+    return {"stride": module.stride, "pad": pad, "dilation": module.dilation, "groups": module.groups}
+
+
+_OF_CONV = ("stride", "padding", "dilation", "groups")
+_CONV = ModuleOp("conv2d", _conv_attributes, ("weight",), settings=_OF_CONV)
+_CONV_BIAS = ModuleOp("conv2d_bias_activation", _conv_attributes, ("weight", "bias"), settings=_OF_CONV)
 
 
 class Conv2d(nn.Conv2d):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if input.dim() != 4:
             return super().forward(input)
-        backend = _backend(self)
-        if _is_faster_channels_last(input, backend):
+        if not input.is_cuda and _is_faster_channels_last(input, _backend(self)):
             input = input.contiguous(memory_format=torch.channels_last)
-        settings = (self.stride, self.padding, self.dilation, self.groups, backend)
-        if self._parameters["bias"] is None:
-            return call(self, "conv2d", (input, *_own(self, "weight")), settings, _conv_attributes)  # type: ignore[no-any-return]
-        tensors = (input, *_own(self, "weight", "bias"))
-        return call(self, "conv2d_bias_activation", tensors, settings, _conv_attributes)  # type: ignore[no-any-return]
+        return call(self, _CONV_BIAS if _has_bias(self) else _CONV, input)
 
 
-def _linear_attributes(backend: str) -> dict[str, Any]:
-    return {"transpose_b": True, "backend": backend}
+def _linear_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
+    return {"transpose_b": True}
+
+
+_LINEAR = ModuleOp("matmul", _linear_attributes, ("weight",))
+_LINEAR_BIAS = ModuleOp("matmul_bias_activation", _linear_attributes, ("weight", "bias"))
 
 
 class Linear(nn.Linear):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         # A view, of the same shape too, is a node of autograd's graph, which costs as much as a small layer's product.
         rows = input if input.dim() == 2 else input.reshape(-1, self.in_features)
-        settings = (_backend(self),)
-        if self._parameters["bias"] is None:
-            y = call(self, "matmul", (rows, *_own(self, "weight")), settings, _linear_attributes)
-        else:
-            tensors = (rows, *_own(self, "weight", "bias"))
-            y = call(self, "matmul_bias_activation", tensors, settings, _linear_attributes)
-        return y if rows is input else y.reshape(*input.shape[:-1], self.out_features)  # type: ignore[no-any-return]
+        y = call(self, _LINEAR_BIAS if _has_bias(self) else _LINEAR, rows)
+        return y if rows is input else y.reshape(*input.shape[:-1], self.out_features)
 
 
-def _norm_attributes(epsilon: float, backend: str) -> dict[str, Any]:
-    return {"epsilon": epsilon, "backend": backend}
+def _norm_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
+    return {"epsilon": module.eps}
 
 
-def _batch_norm_attributes(epsilon: float, momentum: float, backend: str) -> dict[str, Any]:
-    return {"epsilon": epsilon, "momentum": momentum, "backend": backend}
+def _batch_norm_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
+    module._check_input_dim(input)
+    if input.numel() == input.size(1) and input.size(0) == 1:
+        raise ValueError(f"expected more than one value per channel when training, found {tuple(input.shape)}")
+    return {"epsilon": module.eps, "momentum": module.momentum}
+
+
+def _inference_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
+    module._check_input_dim(input)
+    return _norm_attributes(module, input)
+
+
+_OF_NORM = (("weight", "bias"), ("running_mean", "running_var"), ("eps", "momentum"))
+_BATCH_NORM = ModuleOp("batch_norm", _batch_norm_attributes, *_OF_NORM)
+_BATCH_NORM_INFERENCE = ModuleOp("batch_norm_inference", _inference_attributes, *_OF_NORM)
 
 
 class _BatchNorm(nn.modules.batchnorm._BatchNorm):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        self._check_input_dim(input)
-        backend = _backend(self)
-        tensors = (input, *_own(self, "weight", "bias", "running_mean", "running_var"))
         if not self.training:
-            return call(self, "batch_norm_inference", tensors, (self.eps, backend), _norm_attributes)  # type: ignore[no-any-return]
-        if input.numel() == input.size(1) and input.size(0) == 1:
-            raise ValueError(f"expected more than one value per channel when training, found {tuple(input.shape)}")
+            return call(self, _BATCH_NORM_INFERENCE, input)
+        y = call(self, _BATCH_NORM, input)
         if (counter := self._buffers.get("num_batches_tracked")) is not None:
             counter.add_(1)
-        return call(self, "batch_norm", tensors, (self.eps, self.momentum, backend), _batch_norm_attributes)[0]  # type: ignore[no-any-return]
+        return y
 
 
 class BatchNorm2d(_BatchNorm, nn.BatchNorm2d):
@@ -111,89 +110,106 @@ class BatchNorm1d(_BatchNorm, nn.BatchNorm1d):
     pass
 
 
+_LAYER_NORM = ModuleOp("layer_norm", _norm_attributes, ("weight", "bias"), settings=("eps",))
+
+
 class LayerNorm(nn.LayerNorm):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         rows = input if input.dim() == 2 else input.reshape(-1, self.normalized_shape[0])
-        tensors = (rows, *_own(self, "weight", "bias"))
-        y = call(self, "layer_norm", tensors, (self.eps, _backend(self)), _norm_attributes)[0]
-        return y if rows is input else y.reshape(input.shape)  # type: ignore[no-any-return]
+        y = call(self, _LAYER_NORM, rows)
+        return y if rows is input else y.reshape(input.shape)
 
 
-def _no_attributes(backend: str) -> dict[str, Any]:
-    return {"backend": backend}
+def _no_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
+    return {}
+
+
+_RELU = ModuleOp("relu", _no_attributes, settings=("inplace",))
+_SILU = ModuleOp("silu", _no_attributes, settings=("inplace",))
+_SIGMOID = ModuleOp("sigmoid", _no_attributes)
+_TANH = ModuleOp("tanh", _no_attributes)
 
 
 class ReLU(nn.ReLU):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return call(self, "relu", (input,), (_backend(self),), _no_attributes, self.inplace)  # type: ignore[no-any-return]
-
-
-class LeakyReLU(nn.LeakyReLU):
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        settings = (self.negative_slope, _backend(self))
-        return call(self, "leaky_relu", (input,), settings, _slope_attributes, self.inplace)  # type: ignore[no-any-return]
-
-
-def _slope_attributes(slope: float, backend: str) -> dict[str, Any]:
-    return {"slope": slope, "backend": backend}
-
-
-class Sigmoid(nn.Sigmoid):
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return call(self, "sigmoid", (input,), (_backend(self),), _no_attributes)  # type: ignore[no-any-return]
-
-
-class Tanh(nn.Tanh):
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return call(self, "tanh", (input,), (_backend(self),), _no_attributes)  # type: ignore[no-any-return]
-
-
-class GELU(nn.GELU):
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return call(self, "gelu", (input,), (self.approximate, _backend(self)), _gelu_attributes)  # type: ignore[no-any-return]
-
-
-def _gelu_attributes(approximate: str, backend: str) -> dict[str, Any]:
-    return {"tanh": approximate == "tanh", "backend": backend}
+        return call(self, _RELU, input)
 
 
 class SiLU(nn.SiLU):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return call(self, "silu", (input,), (_backend(self),), _no_attributes, self.inplace)  # type: ignore[no-any-return]
+        return call(self, _SILU, input)
 
 
-def _pool_attributes(window: Any, stride: Any, pad: Any, backend: str) -> dict[str, Any]:
-    return {"window": _pair(window), "stride": _pair(stride), "pad": _pair(pad), "backend": backend}
+class Sigmoid(nn.Sigmoid):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return call(self, _SIGMOID, input)
 
 
-def _average_attributes(window: Any, stride: Any, pad: Any, count_padding: bool, backend: str) -> dict[str, Any]:
-    return {**_pool_attributes(window, stride, pad, backend), "count_padding": count_padding}
+class Tanh(nn.Tanh):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return call(self, _TANH, input)
+
+
+def _leaky_relu_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
+    return {"slope": module.negative_slope}
+
+
+_LEAKY_RELU = ModuleOp("leaky_relu", _leaky_relu_attributes, settings=("negative_slope", "inplace"))
+
+
+class LeakyReLU(nn.LeakyReLU):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return call(self, _LEAKY_RELU, input)
+
+
+def _gelu_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
+    return {"tanh": module.approximate == "tanh"}
+
+
+_GELU = ModuleOp("gelu", _gelu_attributes, settings=("approximate",))
+
+
+class GELU(nn.GELU):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return call(self, _GELU, input)
+
+
+def _pool_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
+    return {"window": _pair(module.kernel_size), "stride": _pair(module.stride), "pad": _pair(module.padding)}
+
+
+def _average_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
+    return {**_pool_attributes(module, input), "count_padding": module.count_include_pad}
+
+
+def _whole_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
+    window = tuple(input.shape[2:])
+    return {"window": window, "stride": window}
+
+
+_OF_POOL = ("kernel_size", "stride", "padding")
+_MAX_POOL = ModuleOp("max_pool2d", _pool_attributes, settings=_OF_POOL)
+_AVERAGE_POOL = ModuleOp("avg_pool2d", _average_attributes, settings=(*_OF_POOL, "count_include_pad"))
+_MEAN = ModuleOp("avg_pool2d", _whole_attributes)
 
 
 class MaxPool2d(nn.MaxPool2d):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         if input.dim() != 4:
             return super().forward(input)  # type: ignore[no-any-return]
-        settings = (self.kernel_size, self.stride, self.padding, _backend(self))
-        return call(self, "max_pool2d", (input,), settings, _pool_attributes)  # type: ignore[no-any-return]
+        return call(self, _MAX_POOL, input)
 
 
 class AvgPool2d(nn.AvgPool2d):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        if input.dim() != 4:
-            return super().forward(input)
-        settings = (self.kernel_size, self.stride, self.padding, self.count_include_pad, _backend(self))
-        return call(self, "avg_pool2d", (input,), settings, _average_attributes)  # type: ignore[no-any-return]
+        return call(self, _AVERAGE_POOL, input) if input.dim() == 4 else super().forward(input)
 
 
 class AdaptiveAvgPool2d(nn.AdaptiveAvgPool2d):
     """To one pixel: the mean of each image."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        if input.dim() != 4:
-            return super().forward(input)
-        window = tuple(input.shape[2:])
-        return call(self, "avg_pool2d", (input,), (window, window, 0, True, _backend(self)), _average_attributes)  # type: ignore[no-any-return]
+        return call(self, _MEAN, input) if input.dim() == 4 else super().forward(input)
 
 
 # Why a module can't turn into its counterpart; None: it can.

@@ -108,21 +108,28 @@ class Differentiation:
         self.inputs, self.outputs = op.gradient_needs(described, self.wanted)
         # Where each output that there is lies among the inputs and the fresh outputs.
         fresh = iter(range(len(kinds), len(kinds) + len(info.in_place)))
-        places = [i if i >= 0 else next(fresh) for i in info.in_place if i < len(kinds)]
-        self._kept = [i if needed else None for i, needed in enumerate(self.inputs)]
-        self._kept += [i if needed else None for i, needed in zip(places, self.outputs, strict=True)]
+        places = [*range(len(kinds)), *(i if i >= 0 else next(fresh) for i in info.in_place if i < len(kinds))]
+        self.needed = [*self.inputs, *self.outputs]
+        self._kept = [place for place, needed in zip(places, self.needed, strict=True) if needed]
 
-    def saved(self, given: Sequence[torch.Tensor], fresh: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
-        """Of the inputs, then of the outputs, those that the gradient reads."""
-        tensors = (*given, *fresh)
-        return [None if i is None else tensors[i] for i in self._kept]
+    def saved(self, given: tuple[torch.Tensor, ...], fresh: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
+        """Those of the inputs, then of the outputs, that the gradient reads."""
+        tensors = given + fresh
+        return [tensors[i] for i in self._kept]
+
+    def spread(self, saved: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor | None], list[torch.Tensor | None]]:
+        """What was saved, by input and by output."""
+        found = iter(saved)
+        tensors = [next(found) if needed else None for needed in self.needed]
+        return tensors[: len(self.kinds)], tensors[len(self.kinds) :]
 
 
 def _tensor_call(
-    call: _core.Call, device: torch.device, fresh: Sequence[Kind], results: Sequence[int]
+    call: _core.Call, device: torch.device, places: Sequence[int], fresh: Sequence[Kind], results: Sequence[int]
 ) -> _core.TensorCall:
-    """The call on tensors of the device. It makes tensors of the kinds ``fresh``; ``results`` are places among them, or
-    -1 for None."""
+    """The call on tensors of the device. ``places`` are those of its arrays among the tensors that are given, -1 where
+    an array has no address. It makes tensors of the kinds ``fresh``; ``results`` are places among them, or -1 for None.
+    """
     made = [(kind.shape, Maker(kind, torch.device("meta"))().stride(), kind.dtype) for kind in fresh]
     cuda = device.type == "cuda"
     index = (device.index or 0) if cuda else -1
@@ -130,6 +137,7 @@ def _tensor_call(
     return _core.TensorCall(
         call,
         device=index,
+        places=list(places),
         fresh=made,
         results=list(results),
         empty=_empty_on(device),
@@ -194,7 +202,7 @@ class Prepared:
         inputs = [kind.described() for kind in self.kinds]
         self._core_call = _core.Call(self.engine, self.op, inputs, [kind.described() for kind in fresh])
         self._device = device
-        self._call = _tensor_call(self._core_call, device, fresh, range(len(fresh)))
+        self._call = _tensor_call(self._core_call, device, range(len(inputs)), fresh, range(len(fresh)))
         self._over: _core.TensorCall | None = None
         self._differentiations: dict[tuple[bool, ...], Differentiation] = {}
         self._gradients: dict[Any, PreparedGradient] = {}
@@ -215,8 +223,8 @@ class Prepared:
     def run_over(self, tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """Writes the only output over the only input, and returns it."""
         if self._over is None:
-            self._over = _tensor_call(self._core_call, self._device, [], [])
-        self._over.run((tensor, tensor), None)
+            self._over = _tensor_call(self._core_call, self._device, [0, 0], [], [])
+        self._over.run((tensor,), None)
         increment_version(tensor)
         return (tensor,)
 
@@ -227,13 +235,14 @@ class Prepared:
         return found
 
     def gradient(
-        self, differentiation: Differentiation, cotangent: torch.Tensor, saved: tuple[torch.Tensor | None, ...]
+        self, differentiation: Differentiation, cotangent: torch.Tensor, saved: tuple[torch.Tensor, ...]
     ) -> tuple[torch.Tensor | None, ...]:
         """A None, then the gradient of each input."""
         key = (differentiation, cotangent.dtype, cotangent.stride())
         found = self._gradients.get(key)
         if found is None:
-            made = PreparedGradient(self.info, self.op, self.engine, cotangent, self.kinds, differentiation.wanted)
+            of = differentiation
+            made = PreparedGradient(self.info, self.op, self.engine, cotangent, self.kinds, of.wanted, of.needed)
             found = self._gradients[key] = made
         # What was given needs no look again where the call took it as it is.
         return found.run(cotangent, saved, bool(self.repairs))
@@ -250,6 +259,7 @@ class PreparedGradient:
         cotangent: torch.Tensor,
         kinds: Sequence[Kind],
         wanted: Sequence[bool],
+        needed: Sequence[bool],
     ) -> None:
         outputs = output_kinds(info, op, kinds)
         self._last = is_channels_last(cotangent)
@@ -257,7 +267,7 @@ class PreparedGradient:
         code = outputs[0].code
         self._cast = code if code_of(cotangent) != code else None
         dy = Kind(code, self._last, outputs[0].shape)
-        self._kinds = [*kinds, *outputs]
+        self._kinds = [kind for kind, need in zip([*kinds, *outputs], needed, strict=True) if need]
         gradients = [kind for kind, want in zip(kinds, wanted, strict=True) if want]
         call = _core.Call.gradient(
             engine,
@@ -268,15 +278,16 @@ class PreparedGradient:
             list(wanted),
             [kind.described() for kind in gradients],
         )
-        places = iter(range(len(gradients)))
-        results = [-1, *(next(places) if want else -1 for want in wanted)]
-        self._call = _tensor_call(call, cotangent.device, gradients, results)
+        made, saved = iter(range(len(gradients))), iter(range(len(needed)))
+        results = [-1, *(next(made) if want else -1 for want in wanted)]
+        places = [next(saved) if need else -1 for need in needed]
+        self._call = _tensor_call(call, cotangent.device, places, gradients, results)
 
     def run(
-        self, cotangent: torch.Tensor, saved: tuple[torch.Tensor | None, ...], repairs: bool = True
+        self, cotangent: torch.Tensor, saved: tuple[torch.Tensor, ...], repairs: bool = True
     ) -> tuple[torch.Tensor | None, ...]:
-        """A None, then the gradient of each input. ``saved`` are inputs and outputs; with ``repairs`` they may lie
-        otherwise than their kinds."""
+        """A None, then the gradient of each input. ``saved`` are the inputs and outputs that it needs; with ``repairs``
+        they may lie otherwise than their kinds."""
         if self._cast is not None:
             cotangent = ARRAYS.cast(cotangent, self._cast)
         if self._packs:
@@ -286,9 +297,7 @@ class PreparedGradient:
         return self._call.run(saved, cotangent)
 
 
-def _repaired(tensor: torch.Tensor | None, kind: Kind) -> torch.Tensor | None:
-    if tensor is None:
-        return None
+def _repaired(tensor: torch.Tensor, kind: Kind) -> torch.Tensor:
     if tensor.dtype is not kind.dtype:
         tensor = ARRAYS.cast(tensor, kind.code)
     return tensor.contiguous(memory_format=torch.channels_last if kind.channels_last else torch.contiguous_format)

@@ -11,7 +11,7 @@ import torch
 from gpunn.ops._arrays import F32
 from gpunn.ops._backend import engine_for
 from gpunn.ops._call import CATALOGUE, OpInfo, info_of
-from gpunn.torch._direct import Differentiable, flows_of, vjp_of
+from gpunn.torch._direct import Differentiable, Recorded, flows_of, vjp_of
 from gpunn.torch._precision import PRODUCTS, allowed
 from gpunn.torch._prepared import (
     ARRAYS,
@@ -127,8 +127,10 @@ def _vjp_kernel(info: OpInfo) -> Callable[..., list[torch.Tensor]]:
         op, backend = settled(info, attributes)
         place = ARRAYS.place(cotangent)
         engine = engine_for(backend or None, place.cuda, place.device, allowed(info.name, place.cuda))
-        prepared = PreparedGradient(info, op, engine, cotangent, decode(types), wanted)
-        return [one for one in prepared.run(cotangent, (*inputs, *outputs)) if one is not None]
+        needed = [one is not None for one in (*inputs, *outputs)]
+        prepared = PreparedGradient(info, op, engine, cotangent, decode(types), wanted, needed)
+        saved = tuple([one for one in (*inputs, *outputs) if one is not None])
+        return [one for one in prepared.run(cotangent, saved) if one is not None]
 
     return run
 
@@ -161,7 +163,7 @@ def _autograd(info: OpInfo, overload: Any) -> Callable[..., Any]:
             with torch._C._AutoDispatchBelowAutograd():
                 result = overload.redispatch(keyset, *((list(tensors),) if info.repeated else tensors), **attributes)
             results = list(result) if isinstance(result, (tuple, list)) else [] if result is None else [result]
-            ctx.save_for_backward(*differentiation.saved(tensors, results))
+            ctx.save_for_backward(*differentiation.saved(tensors, tuple(results)))
             ctx.call = (differentiation, attributes)
             if len(results) > 1:
                 ctx.mark_non_differentiable(*results[1:])
@@ -188,7 +190,7 @@ def _autograd(info: OpInfo, overload: Any) -> Callable[..., Any]:
                     return _results(prepared.run(tuple(tensors)))
                 return overload.redispatch(below, *args, **attributes)
         if prepared is not None:
-            call = (prepared, prepared.differentiation(requires), vjp_of(info.name, attributes), False)
+            call = Recorded(prepared, prepared.differentiation(requires), vjp_of(info.name, attributes))
             return Differentiable.apply(call, *tensors)
         kinds = [kind_of(info, i, tensor) for i, tensor in enumerate(tensors)]
         differentiation = Differentiation(info, settled(info, attributes)[0], kinds, requires)
