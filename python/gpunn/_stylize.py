@@ -34,6 +34,7 @@ def stylize(
     size: int = 512,
     style_size: int = 0,
     preview_every: int = 0,
+    precision: Literal["fp32", "tf32", "bf16"] = "fp32",
     backend: str = "auto",
     device: int = 0,
     threads: int = 0,
@@ -52,6 +53,7 @@ def stylize(
     size, style_size: pixels that the longer side of each picture is scaled to; 0: the content as it is, the style as
         the content.
     preview_every: steps between two previews, ``NAME.step100.png`` beside the result; 0: none.
+    precision: what the factors of products are rounded to, where the backend has that.
     report: is called some hundred times at most, with how far it is. An exception in it ends the painting.
 
     Ctrl-C ends the painting and raises ``KeyboardInterrupt``; the file then has what there was. Raises
@@ -71,6 +73,7 @@ def stylize(
     request.content_layers, request.style_layers = list(content_layers), list(style_layers)
     request.original_colours, request.from_noise, request.seed = original_colours, from_noise, seed
     request.size, request.style_size, request.preview_every = size, style_size, preview_every
+    request.set_precision(precision)
     request.backend, request.device, request.threads = backend, device, threads
     return _core.stylize(request, report)
 

@@ -17,6 +17,7 @@
 #include "errand.hpp"
 #include "record.hpp"
 #include "settings.hpp"
+#include "words.hpp"
 
 namespace gpunn::python {
 
@@ -54,6 +55,7 @@ void bind_requests(nb::module_& module) {
       .def_rw("size", &StylizeRequest::size)
       .def_rw("style_size", &StylizeRequest::style_size)
       .def_rw("preview_every", &StylizeRequest::preview_every)
+      .def("set_precision", [](StylizeRequest& r, const std::string& name) { r.precision = precision_named(name); })
       .def_rw("backend", &StylizeRequest::backend)
       .def_rw("device", &StylizeRequest::device)
       .def_rw("threads", &StylizeRequest::threads);

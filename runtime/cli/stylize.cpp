@@ -171,6 +171,10 @@ void add_stylize(CommandLine& line) {
       .capture_default_str()
       .not_negative()
       .type_name("N");
+  verb.add_choice(
+      "--precision", r.precision, {{"fp32", Precision::fp32}, {"tf32", Precision::tf32}, {"bf16", Precision::bf16}},
+      "What the factors of products are rounded to, where the backend has that; bf16: also what lies between "
+      "the layers of the network");
   verb.add_option("--threads", r.threads, "Host threads; 0: the backend's choice")
       .capture_default_str()
       .range(0, 1024)

@@ -84,16 +84,26 @@ class Lowering {
   std::map<std::pair<ValueId, DType>, ValueId> converted_;
 };
 
-}  // namespace
-
-ValueId use_half_precision(Graph& graph, std::size_t first, DType half, ValueId result,
-                           const std::set<std::size_t>& wide) {
+// Lowers the nodes from `first` on.
+Lowering lowered(Graph& graph, std::size_t first, DType half, const std::set<std::size_t>& wide) {
   const auto begin = graph.nodes().begin() + static_cast<std::ptrdiff_t>(first);
   const std::vector<Node> nodes(begin, graph.nodes().end());
   graph.nodes().resize(first);
   Lowering lowering(graph, half);
   for (std::size_t i = 0; i < nodes.size(); ++i) lowering.append(nodes[i], wide.contains(first + i));
-  return lowering.converted(result, DType::f32);
+  return lowering;
+}
+
+}  // namespace
+
+ValueId use_half_precision(Graph& graph, std::size_t first, DType half, ValueId result,
+                           const std::set<std::size_t>& wide) {
+  return lowered(graph, first, half, wide).converted(result, DType::f32);
+}
+
+void use_half_precision(Graph& graph, std::size_t first, DType half, std::vector<ValueId>& results) {
+  Lowering lowering = lowered(graph, first, half, {});
+  for (ValueId& result : results) result = lowering.converted(result, DType::f32);
 }
 
 }  // namespace gpunn::compiler

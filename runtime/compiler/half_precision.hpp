@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <set>
+#include <vector>
 
 #include "graph/graph.hpp"
 
@@ -14,5 +15,8 @@ namespace gpunn::compiler {
 // nodes in `wide` stay f32.
 graph::ValueId use_half_precision(graph::Graph& graph, std::size_t first, DType half, graph::ValueId result,
                                   const std::set<std::size_t>& wide = {});
+
+// The same where several values are read next; they become their copies in f32.
+void use_half_precision(graph::Graph& graph, std::size_t first, DType half, std::vector<graph::ValueId>& results);
 
 }  // namespace gpunn::compiler

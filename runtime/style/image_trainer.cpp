@@ -111,7 +111,7 @@ void ImageTrainer::prepare(const OptimizerConfig& optimizer, const StyleWeights&
   const gpunn_device_info device = runner_.backend().info();
   layout_ = training::lay_out({{.name = kImage, .shape = shape_of(size_)}}, device.alignment);
   states_ = training::optimizer_states(optimizer);
-  program_ = std::make_unique<execution::RunnableProgram>(runner_.compile(step(optimizer, weights, steps + 1)));
+  program_ = std::make_unique<execution::RunnableProgram>(runner_.compile_fastest(step(optimizer, weights, steps + 1)));
   const auto arrays = static_cast<uint64_t>(states_.size() + 2);
   training::require_memory("an image of " + std::to_string(size_.width) + " by " + std::to_string(size_.height) +
                                " pixels (a smaller --size or --history takes less)",

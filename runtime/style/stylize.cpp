@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -60,6 +61,7 @@ void require_request(const StylizeRequest& r) {
   for (const double weight : {r.content_weight.value_or(1), r.style_weight.value_or(1), r.variation_weight}) {
     if (!std::isfinite(weight) || weight < 0) refuse("a weight has to be a number of at least 0");
   }
+  if (r.precision == Precision::f16) refuse("pictures are painted in fp32, tf32 or bf16");
   if (r.learning_rate && !(*r.learning_rate > 0)) refuse("the learning rate has to be above 0");
 }
 
@@ -78,6 +80,7 @@ std::unique_ptr<execution::Backend> open(const StylizeRequest& request) {
   experiment.backend = request.backend;
   experiment.device = request.device;
   experiment.threads = request.threads;
+  experiment.precision = request.precision;
   const plugins::PluginRegistry registry(experiment.plugins);
   return training::open_backend(experiment, registry, experiment.backend);
 }
@@ -138,14 +141,20 @@ class Run {
 
   void begin_at(const Planes& image, double rate) {
     good_ = newest_ = image;
+    good_loss_ = std::numeric_limits<double>::infinity();
     trainer_.start_from(image, rate);
     since_start_ = newest_at_ = 0;
   }
 
-  // What a step makes is known to be good by the loss in front of the next one.
+  // The loss of what a step makes is known in front of the next one. L-BFGS takes steps without a line search: now and
+  // then one is far too long, and the next one corrects it.
   void keep_good_image() {
     const std::vector<double> losses = trainer_.history(since_start_);
-    if (std::isfinite(losses[static_cast<std::size_t>(newest_at_)])) good_ = newest_;
+    const double loss = losses[static_cast<std::size_t>(newest_at_)];
+    if (loss < good_loss_) {
+      good_ = newest_;
+      good_loss_ = loss;
+    }
     newest_ = trainer_.image();
     newest_at_ = since_start_;
   }
@@ -165,7 +174,7 @@ class Run {
     ++restarts_;
     const double slower = rate * std::pow(kSlower, restarts_);
     done_.notes.push_back("the loss was NaN or infinite at step " + std::to_string(step) +
-                          ": began anew from the last good image, with a learning rate of " + short_text(slower));
+                          ": began anew from the best image, with a learning rate of " + short_text(slower));
     keep_history();
     begin_at(Planes(good_), slower);
   }
@@ -176,22 +185,27 @@ class Run {
     return text;
   }
 
-  // One more step, of a length of 0, tells the loss of the result.
+  // One more step, of a length of 0, tells the loss of an image.
+  StyleLosses losses_of(const Planes& image) {
+    trainer_.start_from(image, 0);
+    trainer_.run(1);
+    return trainer_.losses();
+  }
+
+  // The last step may have been too long.
   Planes finish() {
     keep_history();
-    for (const Planes& result : {newest_, good_}) {
-      trainer_.start_from(result, 0);
-      trainer_.run(1);
-      done_.last = trainer_.losses();
-      if (std::isfinite(done_.last.total)) return result;
-    }
-    return good_;
+    const StyleLosses newest = losses_of(newest_), good = losses_of(good_);
+    const bool better = std::isfinite(newest.total) && !(good.total < newest.total);
+    done_.last = better ? newest : good;
+    return better ? newest_ : good_;
   }
 
   ImageTrainer& trainer_;
   const StylizeRequest& request_;
   StylizedImage& done_;
-  Planes good_, newest_;     // the last with a finite loss, and the last of all
+  Planes good_, newest_;  // that of the least loss, and the last
+  double good_loss_ = 0;
   int64_t newest_at_ = 0;    // steps from the start to it
   int64_t since_start_ = 0;  // steps
   int restarts_ = 0;
@@ -212,7 +226,8 @@ StylizedImage stylize(const StylizeRequest& request, const std::function<void(co
                                                                 .colours = request.colours,
                                                                 .content = request.content_layers,
                                                                 .style = request.style_layers,
-                                                                .seed = request.seed});
+                                                                .seed = request.seed,
+                                                                .precision = request.precision});
   StylizedImage done;
   done.to = request.to;
   done.height = content_picture.height;

@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "common/text.hpp"
+#include "compiler/half_precision.hpp"
 #include "data/images/image.hpp"
 #include "data/photographs/drawn_style.hpp"
 #include "data/photographs/image_pairs.hpp"
@@ -217,14 +218,20 @@ tasks::FrozenFeatures load_trained(const FrozenRequest& request) {
 tasks::FrozenFeatures load_frozen(const FrozenRequest& request) {
   const std::vector<std::string> known = nn::known_network_names();
   std::error_code ignored;
-  if (std::ranges::find(known, request.network) == known.end() && fs::exists(request.network, ignored)) {
-    return load_trained(request);
+  const bool trained = std::ranges::find(known, request.network) == known.end() && fs::exists(request.network, ignored);
+  tasks::FrozenFeatures loaded =
+      trained ? load_trained(request) : load_known(request, nn::known_network(request.network));
+  if (request.precision == Precision::bf16) {
+    loaded.network.precision = [](graph::Graph& graph, std::size_t first, std::vector<graph::ValueId>& results) {
+      compiler::use_half_precision(graph, first, DType::bf16, results);
+    };
   }
-  return load_known(request, nn::known_network(request.network));
+  return loaded;
 }
 
 std::unique_ptr<tasks::FrozenFeatures> load_frozen_of(const Experiment& experiment) {
   FrozenRequest request;
+  request.precision = experiment.precision;
   const auto take = [&](const FeatureNetwork& network) {
     request.network = network.features;
     request.weights = network.weights;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpunn/experiment.hpp>
+#include <gpunn/precision.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -24,6 +25,7 @@ struct FrozenRequest {
   std::vector<std::string> content, style;           // layers; empty: those that the network is known for
   bool compares_styles = true;                       // else there are no style layers
   uint64_t seed = 1;                                 // of drawn weights
+  Precision precision = Precision::fp32;             // bf16: values between its layers have that dtype
 };
 
 // Without styles. Throws Error: usage for a layer or network that is not there, missing for a file, and where a tensor

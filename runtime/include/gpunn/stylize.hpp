@@ -2,6 +2,7 @@
 
 #include <gpunn/export.h>
 #include <gpunn/loss_config.hpp>
+#include <gpunn/precision.hpp>
 #include <gpunn/training.hpp>
 
 #include <cstdint>
@@ -31,12 +32,13 @@ struct StylizeRequest {
   int64_t history = 20;                                // of lbfgs
   std::optional<double> content_weight, style_weight;  // else the network's own
   double variation_weight = 0;
-  bool original_colours = false;  // keep the content's colours: of the result the luma alone is taken
-  bool from_noise = false;        // start from noise in place of the content
-  uint64_t seed = 1;              // of noise, and of drawn filters
-  int64_t size = 512;             // pixels that the longer side of the content is scaled to; 0: as it is
-  int64_t style_size = 0;         // the same of the style picture; 0: as the content's
-  int64_t preview_every = 0;      // steps between two previews, NAME.step100.png beside the result; 0: none
+  bool original_colours = false;          // keep the content's colours: of the result the luma alone is taken
+  bool from_noise = false;                // start from noise in place of the content
+  uint64_t seed = 1;                      // of noise, and of drawn filters
+  int64_t size = 512;                     // pixels that the longer side of the content is scaled to; 0: as it is
+  int64_t style_size = 0;                 // the same of the style picture; 0: as the content's
+  int64_t preview_every = 0;              // steps between two previews, NAME.step100.png beside the result; 0: none
+  Precision precision = Precision::fp32;  // of the factors of products; not f16
   std::string backend = "auto";
   int64_t device = 0, threads = 0;
 };

@@ -57,6 +57,7 @@ FrozenLayers::FrozenLayers(Graph& graph, const FrozenNetwork& network) : graph_(
 std::map<std::string, ValueId> FrozenLayers::look_at(ValueId images, const std::vector<std::string>& wanted) {
   graph::Expressions e(graph_, network_.name);
   const ValueId seen = e.add(e.mul(images, constants_.at(0)), constants_.at(1));
+  const std::size_t first = graph_.nodes().size();
   std::map<std::string, ValueId> layers;
   const ModelSpec model = model_up_to(network_.model, wanted);
   // Tensors are in the order of the layers, so a part of the network has the first of them.
@@ -66,6 +67,11 @@ std::map<std::string, ValueId> FrozenLayers::look_at(ValueId images, const std::
   build_forward(
       graph_, model, seen, {parameters, parameters + std::ssize(model_parameters(model, image))},
       {.training = false, .buffers = {buffers, buffers + std::ssize(model_buffers(model, image))}, .layers = &layers});
+  if (!network_.precision) return layers;
+  std::vector<ValueId> results;
+  for (const std::string& layer : wanted) results.push_back(layers.at(layer));
+  network_.precision(graph_, first, results);
+  for (std::size_t i = 0; i < wanted.size(); ++i) layers.at(wanted[i]) = results[i];
   return layers;
 }
 

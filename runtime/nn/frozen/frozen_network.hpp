@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ struct Constant {
   std::vector<float> values;
 };
 
+// Has the nodes from `first` on compute in another precision; the values `results` are read next, in f32.
+using PrecisionPass = std::function<void(graph::Graph& graph, std::size_t first, std::vector<graph::ValueId>& results)>;
+
 // A network of convolutions inside a program that trains something else: an image, or another network. Its weights are
 // constants, and losses compare what its layers give for two images.
 struct FrozenNetwork {
@@ -27,6 +31,7 @@ struct FrozenNetwork {
   ModelSpec model;                  // up to the last layer that is used
   std::vector<Constant> constants;  // how it sees colours, then the model's tensors
   std::ptrdiff_t parameters = 0;    // of these tensors; the others are buffers
+  PrecisionPass precision = {};     // empty: f32
 };
 
 // The network's input for an image from 0 to 1: channel c is scale[c] * x + shift[c].
