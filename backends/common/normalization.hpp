@@ -68,9 +68,11 @@ struct InstanceNorm {
   int64_t channels = 0;
   int64_t size = 1;
   float epsilon = 0;
+  bool channels_last = false;    // x lies as [rows, size, channels]
   uint64_t workspace_bytes = 0;  // of the backward: two f64 a plane
 
   constexpr int64_t planes() const { return rows * channels; }
+  constexpr int64_t elements() const { return planes() * size; }
   // The divisor of a plane's sums. A plane without elements has a mean and a variance of 0.
   constexpr int64_t terms() const { return size > 0 ? size : 1; }
 };
@@ -80,12 +82,16 @@ inline InstanceNorm instance_norm_of(const OpDesc& desc) {
   return {.rows = x.dim[0],
           .channels = x.dim[1],
           .size = size_from(x, 2),
-          .epsilon = desc.attrs<gpunn_layer_norm_attrs>().epsilon};
+          .epsilon = desc.attrs<gpunn_layer_norm_attrs>().epsilon,
+          .channels_last = plugin::has_channels_last(desc)};
 }
 
 inline InstanceNorm instance_norm_backward_of(const OpDesc& desc) {
   const gpunn_tensor& x = desc.input(1);
-  InstanceNorm shape{.rows = x.dim[0], .channels = x.dim[1], .size = size_from(x, 2)};
+  InstanceNorm shape{.rows = x.dim[0],
+                     .channels = x.dim[1],
+                     .size = size_from(x, 2),
+                     .channels_last = plugin::has_channels_last(desc)};
   shape.workspace_bytes = static_cast<uint64_t>(shape.planes()) * 2 * sizeof(double);
   return shape;
 }

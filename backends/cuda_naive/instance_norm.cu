@@ -13,6 +13,7 @@
 #include "block_tree.cuh"
 #include "common/normalization.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/floating.hpp"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"
 
@@ -28,22 +29,28 @@ Launch block_each_plane(const InstanceNorm& shape) {
   return tree_each(shape.planes(), shape.size, shape.planes() < kManyPlanes ? kMostTreeThreads : kThreads);
 }
 
-__global__ void instance_norm(const float* x, const float* gamma, const float* beta, float* y, float* means,
-                              float* rstds, InstanceNorm shape) {
+template <class T>
+__global__ void instance_norm(const T* x, const float* gamma, const float* beta, T* y, float* means, float* rstds,
+                              InstanceNorm shape) {
   const auto terms = static_cast<float>(shape.terms());
   for (int64_t plane = blockIdx.x; plane < shape.planes(); plane += gridDim.x) {
-    const float* in = x + plane * shape.size;
-    float* out = y + plane * shape.size;
+    const T* in = x + plane * shape.size;
+    T* out = y + plane * shape.size;
     float sum = 0.0F;
-    for (int64_t i = threadIdx.x; i < shape.size; i += blockDim.x) sum += in[i];
+    for (int64_t i = threadIdx.x; i < shape.size; i += blockDim.x) sum += static_cast<float>(in[i]);
     const float mean = block_sum(sum) / terms;
     float squares = 0.0F;
-    for (int64_t i = threadIdx.x; i < shape.size; i += blockDim.x) squares += (in[i] - mean) * (in[i] - mean);
+    for (int64_t i = threadIdx.x; i < shape.size; i += blockDim.x) {
+      const float apart = static_cast<float>(in[i]) - mean;
+      squares += apart * apart;
+    }
     const float rstd = 1.0F / sqrtf(block_sum(squares) / terms + shape.epsilon);
     const int64_t channel = plane % shape.channels;
     const float factor = rstd * gamma[channel];
     const float shift = beta[channel];
-    for (int64_t i = threadIdx.x; i < shape.size; i += blockDim.x) out[i] = (in[i] - mean) * factor + shift;
+    for (int64_t i = threadIdx.x; i < shape.size; i += blockDim.x) {
+      out[i] = static_cast<T>((static_cast<float>(in[i]) - mean) * factor + shift);
+    }
     if (threadIdx.x == 0) {
       means[plane] = mean;
       rstds[plane] = rstd;
@@ -63,8 +70,8 @@ struct PlaneSums {
   double* dbeta;
 };
 
-__global__ void instance_norm_backward(const float* dy, const float* x, Saved saved, float* dx, PlaneSums to,
-                                       InstanceNorm shape) {
+template <class T>
+__global__ void instance_norm_backward(const T* dy, const T* x, Saved saved, T* dx, PlaneSums to, InstanceNorm shape) {
   const auto terms = static_cast<float>(shape.terms());
   for (int64_t plane = blockIdx.x; plane < shape.planes(); plane += gridDim.x) {
     const int64_t begin = plane * shape.size;
@@ -73,8 +80,9 @@ __global__ void instance_norm_backward(const float* dy, const float* x, Saved sa
     float sum = 0.0F;
     float product = 0.0F;
     for (int64_t i = threadIdx.x; i < shape.size; i += blockDim.x) {
-      sum += dy[begin + i];
-      product += dy[begin + i] * (x[begin + i] - mean);
+      const auto gradient = static_cast<float>(dy[begin + i]);
+      sum += gradient;
+      product += gradient * (static_cast<float>(x[begin + i]) - mean);
     }
     sum = block_sum(sum);
     product = block_sum(product) * rstd;
@@ -82,7 +90,8 @@ __global__ void instance_norm_backward(const float* dy, const float* x, Saved sa
     const float offset = sum / terms;
     const float slope = product * rstd / terms;
     for (int64_t i = threadIdx.x; i < shape.size; i += blockDim.x) {
-      dx[begin + i] = factor * (dy[begin + i] - offset - (x[begin + i] - mean) * slope);
+      const float apart = static_cast<float>(x[begin + i]) - mean;
+      dx[begin + i] = static_cast<T>(factor * (static_cast<float>(dy[begin + i]) - offset - apart * slope));
     }
     if (threadIdx.x == 0) {
       to.dgamma[plane] = static_cast<double>(product);
@@ -104,25 +113,29 @@ __global__ void add_planes(PlaneSums sums, float* dgamma, float* dbeta, Instance
   dbeta[channel] = static_cast<float>(sum);
 }
 
+template <class T>
 void run_forward(const InstanceNorm& shape, cudaStream_t stream, const OpArgs& args) {
-  launch(instance_norm, block_each_plane(shape), stream, args.in<float>(0), args.in<float>(1), args.in<float>(2),
-         args.out<float>(0), args.out<float>(1), args.out<float>(2), shape);
+  launch(instance_norm<T>, block_each_plane(shape), stream, args.in<T>(0), args.in<float>(1), args.in<float>(2),
+         args.out<T>(0), args.out<float>(1), args.out<float>(2), shape);
 }
 
+template <class T>
 void run_backward(const InstanceNorm& shape, cudaStream_t stream, const OpArgs& args) {
   const Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .rstd = args.in<float>(4)};
   auto* workspace = args.workspace<double>();
   const PlaneSums sums{.dgamma = workspace, .dbeta = workspace + shape.planes()};
-  launch(instance_norm_backward, block_each_plane(shape), stream, args.in<float>(0), args.in<float>(1), saved,
-         args.out<float>(0), sums, shape);
+  launch(instance_norm_backward<T>, block_each_plane(shape), stream, args.in<T>(0), args.in<T>(1), saved,
+         args.out<T>(0), sums, shape);
   launch(add_planes, thread_each(shape.channels), stream, sums, args.out<float>(1), args.out<float>(2), shape);
 }
 
 }  // namespace
 
 void add_instance_norm_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_INSTANCE_NORM, "instance_norm", instance_norm_of, run_forward);
-  add_op(device, GPUNN_OP_INSTANCE_NORM_BACKWARD, "instance_norm_backward", instance_norm_backward_of, run_backward);
+  add_op(device, GPUNN_OP_INSTANCE_NORM, "instance_norm", instance_norm_of,
+         each_floating([](auto x) { return run_forward<decltype(x)>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_INSTANCE_NORM_BACKWARD, "instance_norm_backward", instance_norm_backward_of,
+         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating);
 }
 
 }  // namespace gpunn::cuda_naive

@@ -93,9 +93,10 @@ std::vector<double> instance_norm_scale(const Evaluation& e, std::size_t output)
 }
 
 // Planes of one element, of odd sizes, of more than a block's or a task's share, and none.
-const std::vector<Shape> kShapes = {{1, 1},          {37, 11},    {2, 3, 1, 1},    {3, 5, 7},        {2, 3, 17, 19},
-                                    {1, 1, 1, 1021}, {5, 129, 3}, {2, 2, 3, 4, 5}, {2, 2, 70, 70},   {1, 2, 131, 127},
-                                    {1031, 1, 2, 3}, {0, 3, 4},   {2, 3, 0},       {2, 3, 100, 100}, {1, 2, 370, 360}};
+const std::vector<Shape> kShapes = {{1, 1},           {37, 11},         {2, 3, 1, 1},    {3, 5, 7},   {2, 3, 17, 19},
+                                    {3, 16, 9, 11},   {2, 36, 13, 5},   {1, 1, 1, 1021}, {5, 129, 3}, {2, 2, 3, 4, 5},
+                                    {2, 2, 70, 70},   {1, 2, 131, 127}, {1031, 1, 2, 3}, {0, 3, 4},   {2, 3, 0},
+                                    {2, 3, 100, 100}, {1, 2, 370, 360}};
 
 Attributes attributes(float epsilon) {
   return Attributes::of(gpunn_layer_norm_attrs{.struct_size = 0, .epsilon = epsilon});

@@ -56,6 +56,9 @@ const std::vector<Shape> kLossRows = {{1}, {37}, {1, 1}, {5, 17}, {128, 10}, {3,
 std::vector<CaseSpec> at_mse_shapes() {
   std::vector<CaseSpec> cases;
   for (const Shape& shape : kLossRows) cases.push_back({.inputs = {f32(shape), f32(shape)}});
+  for (const Shape& shape : {Shape{2, 3, 64, 63}, Shape{1, 70001}}) {  // as features and images are
+    cases.push_back({.inputs = {f32(shape), f32(shape)}});
+  }
   return cases;
 }
 

@@ -23,7 +23,7 @@ struct Forward {
   T* y;
   float* mean;
   float* rstd;
-  float* running_mean;
+  float* running_mean;  // NULL: instance norm has none
   float* running_var;
   float epsilon;
   float momentum;

@@ -1,4 +1,5 @@
-// Batch norm of channels-last images, as a matrix [rows, channels] with one row a pixel.
+// Batch norm of channels-last images, as a matrix [rows, channels] with one row a pixel. Instance norm is that of
+// several such matrices, an image each: blockIdx.z is the image.
 //
 // Neighbouring threads process neighbouring channels, 16 bytes each, and a thread block processes several rows at once.
 // There are as many blocks as the GPU holds at once, and each takes every n-th piece of the rows. Each pass has three
@@ -47,13 +48,14 @@ struct Matrix {
 };
 
 // The matrix in packs of `width` channels, for kernels that read `rows` rows at once, `resident` blocks a
-// multiprocessor.
-inline Matrix matrix_of(const backends::BatchNorm& shape, unsigned width, unsigned rows, unsigned resident) {
+// multiprocessor, which `images` such matrices share.
+inline Matrix matrix_of(const backends::BatchNorm& shape, unsigned width, unsigned rows, unsigned resident,
+                        int64_t images = 1) {
   Matrix matrix{.rows = shape.rows * shape.size, .channels = shape.channels, .pixels = shape.size};
   while (matrix.columns < kMostColumns && matrix.columns * width < matrix.channels) matrix.columns *= 2;
   const int64_t tiles = cuda::divide_up(shape.channels, int64_t{matrix.columns} * width);
   const int64_t pieces = cuda::divide_up(matrix.rows, int64_t{matrix.lines()} * rows);
-  const int64_t blocks = std::max<int64_t>(1, int64_t{132} * resident / tiles);
+  const int64_t blocks = std::max<int64_t>(1, int64_t{132} * resident / (tiles * images));
   matrix.shares = static_cast<unsigned>(std::clamp<int64_t>(pieces, 1, blocks));
   return matrix;
 }
@@ -62,6 +64,30 @@ inline Matrix matrix_of(const backends::BatchNorm& shape, unsigned width, unsign
 inline __device__ void begin_kernel() {
   let_next_kernel_start();
   wait_for_kernel_before();
+}
+
+// The tensors from this block's image on, where each image has statistics of its own.
+template <class T>
+__device__ __forceinline__ void go_to_image(Forward<T>& f, const Matrix& matrix) {
+  const int64_t image = blockIdx.z, elements = image * matrix.rows * matrix.channels;
+  f.x += elements;
+  f.y += elements;
+  f.parts += image * matrix.shares * matrix.channels;
+  f.mean += image * matrix.channels;
+  f.rstd += image * matrix.channels;
+}
+
+template <class T>
+__device__ __forceinline__ void go_to_image(Backward<T>& b, const Matrix& matrix) {
+  const int64_t image = blockIdx.z, elements = image * matrix.rows * matrix.channels;
+  b.dy += elements;
+  b.x += elements;
+  b.dx += elements;
+  b.parts += image * matrix.shares * matrix.channels;
+  b.mean += image * matrix.channels;
+  b.rstd += image * matrix.channels;
+  b.dgamma += image * matrix.channels;
+  b.dbeta += image * matrix.channels;
 }
 
 // How many of the rows enter the statistics. What the device holds may be anything.
@@ -143,14 +169,20 @@ __device__ __forceinline__ Numbers<T, width> read_last(const T* from) {
 }
 
 // Mean and squares of every share.
-template <unsigned width, class T>
+template <unsigned width, class T, bool by_image = false>
 __global__ void __launch_bounds__(kBlock, kResident)
     reduce_statistics(const T* x, const int32_t* count, float2* parts, Matrix matrix) {
   begin_kernel();
+  if constexpr (by_image) {
+    x += int64_t{blockIdx.z} * matrix.rows * matrix.channels;
+    parts += int64_t{blockIdx.z} * matrix.shares * matrix.channels;
+  }
   const Place at = place_of<width, kRowsRead>(matrix);
   const unsigned lines = matrix.lines();
   const bool active = at.channel < matrix.channels;
   const int64_t end = active ? counted_rows(count, matrix) : 0;
+  // An image has few numbers, whose mean may be far larger than what they differ by: they are taken from its first.
+  const Numbers<T, width> pivot = by_image && active ? read_numbers<width>(x + at.channel) : Numbers<T, width>{};
   float n = 0.0F;
   float mean[width] = {};
   float squares[width] = {};
@@ -171,14 +203,18 @@ __global__ void __launch_bounds__(kBlock, kResident)
     const float before = n == 0.0F ? 0.0F : n * part;
 #pragma unroll
     for (unsigned k = 0; k < width; ++k) {
+      const auto value = [&](unsigned j) {
+        if constexpr (by_image) return j < read ? values[j][k] - pivot[k] : 0.0F;
+        return values[j][k];
+      };
       float sum = 0.0F;
 #pragma unroll
-      for (unsigned j = 0; j < kRowsRead; ++j) sum += values[j][k];
+      for (unsigned j = 0; j < kRowsRead; ++j) sum += value(j);
       const float here = sum * share;
       float around = 0.0F;
 #pragma unroll
       for (unsigned j = 0; j < kRowsRead; ++j) {
-        const float apart = j < read ? values[j][k] - here : 0.0F;
+        const float apart = j < read ? value(j) - here : 0.0F;
         around += apart * apart;
       }
       const float apart = here - mean[k];
@@ -265,16 +301,17 @@ __device__ __forceinline__ void keep_statistics(const Forward<T>& f, int64_t cha
   const bool known = all.n > 0.0F;
   f.mean[channel] = all.mean;
   f.rstd[channel] = known ? 1.0F / sqrtf(all.squares / all.n + f.epsilon) : 0.0F;
-  if (!known) return;
+  if (!known || f.running_mean == nullptr) return;
   const float keep = 1.0F - f.momentum;
   const float variance = all.squares / fmaxf(all.n - 1.0F, 1.0F);
   f.running_mean[channel] = keep * f.running_mean[channel] + f.momentum * all.mean;
   f.running_var[channel] = keep * f.running_var[channel] + f.momentum * variance;
 }
 
-template <class T>
+template <class T, bool by_image = false>
 __global__ void __launch_bounds__(kBlock, kResident) join_statistics(Forward<T> f, Matrix matrix) {
   begin_kernel();
+  if constexpr (by_image) go_to_image(f, matrix);
   const int64_t channel = joined_channel();
   const int64_t counted = counted_rows(f.count, matrix);
   Moments mine{0.0F, 0.0F, 0.0F};
@@ -284,6 +321,7 @@ __global__ void __launch_bounds__(kBlock, kResident) join_statistics(Forward<T> 
   });
   mine = reduce_joined(mine, [](const Moments& a, const Moments& b) { return merge(a, b); });
   if (threadIdx.x >= kJoined || channel >= matrix.channels) return;
+  if constexpr (by_image) mine.mean += static_cast<float>(f.x[channel]);  // the pivot
   keep_statistics(f, channel, mine);
 }
 
@@ -324,9 +362,10 @@ __device__ int64_t channel_of(const Matrix& matrix) {
   return (static_cast<int64_t>(blockIdx.x) * matrix.columns + threadIdx.x % matrix.columns) * width;
 }
 
-template <unsigned width, bool with_residual, class T>
+template <unsigned width, bool with_residual, class T, bool by_image = false>
 __global__ void __launch_bounds__(kBlock, kResident) normalise(Forward<T> f, Matrix matrix) {
   begin_kernel();
+  if constexpr (by_image) go_to_image(f, matrix);
   const int64_t channel = channel_of<width>(matrix);
   if (channel >= matrix.channels) return;
   float mean[width], factor[width], beta[width];
@@ -409,9 +448,10 @@ struct GradientRow {
 };
 
 // The sums of dy and of dy (x - mean) of every share.
-template <unsigned width, class T>
+template <unsigned width, class T, bool by_image = false>
 __global__ void __launch_bounds__(kBlock, kGradientResident) reduce_gradients(Backward<T> b, Matrix matrix) {
   begin_kernel();
+  if constexpr (by_image) go_to_image(b, matrix);
   const Place at = place_of<width, kFewRowsRead>(matrix);
   const unsigned lines = matrix.lines();
   const bool active = at.channel < matrix.channels;
@@ -473,9 +513,10 @@ __global__ void __launch_bounds__(kBlock, kGradientResident) reduce_gradients(Ba
   }
 }
 
-template <class T>
+template <class T, bool by_image = false>
 __global__ void __launch_bounds__(kBlock, kResident) join_gradients(Backward<T> b, Matrix matrix) {
   begin_kernel();
+  if constexpr (by_image) go_to_image(b, matrix);
   const int64_t channel = joined_channel();
   float2 mine = make_float2(0.0F, 0.0F);
   for_parts(b.parts, matrix, channel, [&](unsigned, float2 part) {
@@ -488,9 +529,10 @@ __global__ void __launch_bounds__(kBlock, kResident) join_gradients(Backward<T> 
   b.dbeta[channel] = mine.x;
 }
 
-template <unsigned width, class T>
+template <unsigned width, class T, bool by_image = false>
 __global__ void __launch_bounds__(kBlock, kGradientResident) flow_back(Backward<T> b, Matrix matrix) {
   begin_kernel();
+  if constexpr (by_image) go_to_image(b, matrix);
   const Place at = place_of<width, kFewRowsRead>(matrix);
   const unsigned lines = matrix.lines();
   if (at.channel >= matrix.channels) return;

@@ -15,6 +15,7 @@
 #include "launch.hpp"
 #include "normalization/channel_shares.cuh"
 #include "normalization/channels_last.cuh"
+#include "normalization/channels_last_launch.cuh"
 #include "normalization/normalization_passes.cuh"
 #include "normalization/normalization_resident.hpp"
 
@@ -35,46 +36,14 @@ Plan forward_plan(const OpDesc& desc) { return batch_norm_plan(batch_norm_of(des
 Plan backward_plan(const OpDesc& desc) { return batch_norm_plan(batch_norm_backward_of(desc)); }
 Plan inference_plan(const OpDesc& desc) { return plan_of(batch_norm_inference_of(desc)); }
 
-template <std::size_t bytes, class T>
-bool are_aligned(std::initializer_list<const T*> tensors) {
-  return std::all_of(tensors.begin(), tensors.end(),
-                     [](const T* tensor) { return reinterpret_cast<uintptr_t>(tensor) % bytes == 0; });
-}
-
 // Calls run(a constant), 4 where the elements of a row can be had four at a time from all these tensors, else 1.
 template <class T, class Run>
 void by_width(const Split& split, std::initializer_list<const T*> tensors, const Run& run) {
-  if (split.size % 4 == 0 && are_aligned<4 * sizeof(T)>(tensors)) {
+  if (split.size % 4 == 0 && channels_last::are_aligned<4 * sizeof(T)>(tensors)) {
     run(std::integral_constant<unsigned, 4>());
   } else {
     run(std::integral_constant<unsigned, 1>());
   }
-}
-
-// Calls run(a constant): as many channels as can be had at a time from all these tensors.
-template <class T, class Run>
-void by_channels(const BatchNorm& shape, std::initializer_list<const T*> tensors, const Run& run) {
-  constexpr unsigned kMost = channels_last::kWidth<T>;
-  if (shape.channels % kMost == 0 && are_aligned<kMost * sizeof(T)>(tensors)) {
-    run(std::integral_constant<unsigned, kMost>());
-  } else if (shape.channels % 4 == 0 && are_aligned<4 * sizeof(T)>(tensors)) {
-    run(std::integral_constant<unsigned, 4>());
-  } else {
-    run(std::integral_constant<unsigned, 1>());
-  }
-}
-
-Launch blocks_of(const Matrix& matrix, unsigned width) {
-  return {dim3(grid_size(matrix.channels, int64_t{matrix.columns} * width), matrix.shares), dim3(kBlock)};
-}
-
-// The blocks that put the shares together.
-Launch joining(const Matrix& matrix) { return block_each(divide_up(matrix.channels, channels_last::kJoined), kBlock); }
-
-// A kernel that begins before the one in front of it has ended.
-template <class... Parameters, class... Arguments>
-void launch_early(void (*kernel)(Parameters...), const Launch& shape, cudaStream_t stream, Arguments&&... arguments) {
-  if (shape.grid.x > 0) launch_with(kernel, shape, {.early = true}, stream, std::forward<Arguments>(arguments)...);
 }
 
 template <unsigned width, class T>
@@ -141,7 +110,7 @@ void run_inference(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
                        .y = args.out<T>(0),
                        .epsilon = plan.shape.epsilon};
   if (plan.shape.channels_last) {
-    return by_channels<T>(plan.shape, {f.x, f.y}, [&](auto width) {
+    return channels_last::by_channels<T>(plan.shape.channels, {f.x, f.y}, [&](auto width) {
       using namespace channels_last;
       const Matrix matrix = matrix_of(plan.shape, width(), kRowsRead, kResident);
       launch_early(channels_last::normalise_by_given<width(), T>, blocks_of(matrix, width()), stream, f, matrix);
@@ -168,7 +137,7 @@ uint64_t parts_of_channels_last(const BatchNorm& shape) {
 template <class T>
 void batch_norm_channels_last(const BatchNorm& shape, const Forward<T>& f, float2* parts, cudaStream_t stream) {
   using namespace channels_last;
-  by_channels<T>(shape, {f.x, f.y, f.residual}, [&](auto width) {
+  by_channels<T>(shape.channels, {f.x, f.y, f.residual}, [&](auto width) {
     const Matrix matrix = matrix_of(shape, width(), kRowsRead, kResident);
     launch_early(channels_last::reduce_statistics<width(), T>, blocks_of(matrix, width()), stream, f.x, f.count, parts,
                  matrix);
@@ -180,7 +149,7 @@ void batch_norm_channels_last(const BatchNorm& shape, const Forward<T>& f, float
 template <class T>
 void batch_norm_backward_channels_last(const BatchNorm& shape, const Backward<T>& b, cudaStream_t stream) {
   using namespace channels_last;
-  by_channels<T>(shape, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx}, [&](auto width) {
+  by_channels<T>(shape.channels, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx}, [&](auto width) {
     const Matrix matrix = matrix_of(shape, width(), kFewRowsRead, kGradientResident);
     launch_early(channels_last::reduce_gradients<width(), T>, blocks_of(matrix, width()), stream, b, matrix);
     launch_early(join_gradients<T>, joining(matrix), stream, b, matrix);
@@ -198,7 +167,8 @@ BatchNormPlan batch_norm_plan(const BatchNorm& shape) {
 
 template <class T>
 void normalise_channels_last(const BatchNorm& shape, const Forward<T>& f, cudaStream_t stream) {
-  by_channels<T>(shape, {f.x, f.y, f.residual}, [&](auto width) { normalise_with<width()>(shape, f, stream); });
+  channels_last::by_channels<T>(shape.channels, {f.x, f.y, f.residual},
+                                [&](auto width) { normalise_with<width()>(shape, f, stream); });
 }
 
 template <class T>
