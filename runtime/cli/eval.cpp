@@ -51,7 +51,7 @@ void add_eval(CommandLine& line) {
       }
       const EvalReport& total = report.total;
       put("rows      {} {} rows\n", count_text(total.rows), name_of(total.part));
-      put("loss      {:.6f}\n", total.loss);
+      if (!std::isnan(total.loss)) put("loss      {:.6f}\n", total.loss);
       for (const Score& score : total.scores) {
         if (!std::isnan(score.value)) put("{:<8}  {}\n", score.metric.title, score_text(score));
       }

@@ -73,8 +73,10 @@ void print_summary_totals(const SummaryReport& report) {
   if (report.buffers > 0) count("buffers", report.buffers, "  running statistics, which are no parameters");
   put("{:<12}{:>16.3f} GFLOP a batch of {}, {:.3f} MFLOP a sample\n", "forward", report.forward_flops / 1e9,
       report.batch_size, report.forward_flops / 1e6 / static_cast<double>(report.batch_size));
-  put("{:<12}{:>16.3f} GFLOP for {} samples: forward, gradients, update\n", "step", report.step_flops / 1e9,
-      report.samples_per_step);
+  if (report.step_flops > 0) {
+    put("{:<12}{:>16.3f} GFLOP for {} samples: forward, gradients, update\n", "step", report.step_flops / 1e9,
+        report.samples_per_step);
+  }
   put("\n");
   const auto memory = [](const char* what, uint64_t bytes, const char* note = "") {
     put("{:<12}{:>16} bytes  {:>10}{}\n", what, count_text(static_cast<int64_t>(bytes)), bytes_text(bytes), note);

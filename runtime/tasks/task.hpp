@@ -98,6 +98,11 @@ class Task {
   virtual bool names_outputs() const { return true; }
   bool has_labels() const { return target_kind() == TargetKind::one_class; }  // else targets f32[rows, outputs]
 
+  // Whether a model that ends in a layer of this type is of this task, whatever the data.
+  virtual bool is_of_layer(std::string_view /*type*/) const { return false; }
+  // Whether there is a loss to train such a model by.
+  virtual bool trains_layer(std::string_view /*type*/) const { return true; }
+
   // Throws ConfigError, with loss, last layer and data, if the model's outputs do not fit them.
   virtual void require_output(const graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const = 0;
   // The loss of each row, f32[N], of outputs that fit, as the training minimises it and as evaluations report it.

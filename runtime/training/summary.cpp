@@ -14,6 +14,7 @@
 #include "config/yaml_tree.hpp"
 #include "interchange/onnx/import.hpp"
 #include "ops/op.hpp"
+#include "tasks/task.hpp"
 #include "training/augmentation.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/notices.hpp"
@@ -40,15 +41,23 @@ bool is_model_file(const std::filesystem::path& file) {
   return root.find("layers") != nullptr && root.find("model") == nullptr && root.find("data") == nullptr;
 }
 
-// An experiment around a model. Its data set only stands for one.
+// An experiment around a model, of the task that its last layer is for. Its data set only stands for one.
 Experiment experiment_around(const std::filesystem::path& model, const std::vector<Override>& overrides) {
   std::string quoted;
   for (const char c : absolute_path(model).string()) quoted += c == '\'' ? "''" : std::string(1, c);
-  return parse_experiment("model: '" + quoted + "'\ndata: points\n", model.string(), overrides);
+  const std::string text = "model: '" + quoted + "'\ndata: ";
+  Experiment experiment = parse_experiment(text + "points\n", model.string(), overrides);
+  for (const tasks::Task* task : tasks::all()) {
+    if (!task->is_of_layer(experiment.model.layers.back().type) || task->name() == experiment.task) continue;
+    return parse_experiment("task: " + std::string(task->name()) + "\n" + text + "drawn_digits\n", model.string(),
+                            overrides);
+  }
+  return experiment;
 }
 
 // What the model makes of a batch: each layer's output, and what it takes.
 struct ForwardPass {
+  Graph graph;
   std::vector<Shape> outputs;           // by layer
   std::map<std::string, double> flops;  // by node's name, which is its layer's
 };
@@ -78,6 +87,7 @@ ForwardPass forward_pass(const Experiment& experiment, const Shape& sample) {
     pass.outputs.push_back(g.value(layers.at(layer.name)).type.shape);
   }
   for (const graph::Node& node : g.nodes()) pass.flops[node.name] += flops_of(g, node);
+  pass.graph = std::move(g);
   return pass;
 }
 
@@ -100,7 +110,7 @@ void add_layers(const Experiment& experiment, const training::ParameterLayout& l
     SummaryLayer& layer = layers[layout.parameters[i].layer];
     const int64_t numbers = element_count(layout.parameters[i].shape);
     layer.parameters += numbers;
-    layer.trainable += layout.rules[i].frozen ? 0 : numbers;
+    layer.trainable += step.nodes().empty() || layout.rules[i].frozen ? 0 : numbers;
   }
   for (const nn::Parameter& buffer : buffers.parameters) {
     layers[buffer.layer].buffers += element_count(buffer.shape);
@@ -141,32 +151,40 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
   const training::ParameterLayout buffers =
       training::lay_out(nn::model_buffers(experiment.model, sample), kWithoutGaps);
   training::frozen_norms(experiment, layout.parameters, layout.rules, buffers.parameters);
-  const Graph step = training::training_program({.experiment = experiment,
-                                                 .layout = layout,
-                                                 .outputs = data.outputs,
-                                                 .total_steps = data.steps,
-                                                 .buffers = buffers},
-                                                data.split);
   const ForwardPass forward = forward_pass(experiment, sample);
+  const std::string& last = experiment.model.layers.back().type;
+  const bool trains = tasks::find(experiment.task).trains_layer(last);
+  const Graph step = trains ? training::training_program({.experiment = experiment,
+                                                          .layout = layout,
+                                                          .outputs = data.outputs,
+                                                          .total_steps = data.steps,
+                                                          .buffers = buffers},
+                                                         data.split)
+                            : Graph();
 
   SummaryReport report;
   report.model = experiment.model.name;
   report.notice =
       training::joined(join(experiment.notes, "\n"), training::moving_statistics_notice(experiment, layout, buffers));
+  if (!trains) {
+    report.notice = training::joined(
+        report.notice, "the model ends in " + last + ", which has no loss: it is called, and not trained");
+  }
   report.sample = sample;
   report.batch_size = experiment.data.batch_size;
   report.samples_per_step = experiment.data.batch_size * experiment.accumulate;
   add_layers(experiment, layout, buffers, forward, step, report);
   report.parameters = layout.count();
-  report.trainable = layout.trained_count();
+  report.trainable = trains ? layout.trained_count() : 0;
   report.buffers = buffers.count();
   for (const auto& [name, flops] : forward.flops) report.forward_flops += flops;
   for (const graph::Node& node : step.nodes()) report.step_flops += flops_of(step, node);
   report.parameter_bytes = layout.type().bytes() + buffers.type().bytes();
   report.gradient_bytes = bytes_in(step, Storage::gradients);
   report.optimizer_bytes = bytes_in(step, Storage::optimizer);
-  const std::vector<uint64_t> no_workspaces(step.nodes().size(), 0);
-  report.activation_bytes = compiler::plan_memory(step, no_workspaces, kArenaAlignment).arena_bytes;
+  const Graph& run = trains ? step : forward.graph;
+  const std::vector<uint64_t> no_workspaces(run.nodes().size(), 0);
+  report.activation_bytes = compiler::plan_memory(run, no_workspaces, kArenaAlignment).arena_bytes;
   report.total_bytes =
       report.parameter_bytes + report.gradient_bytes + report.optimizer_bytes + report.activation_bytes;
   return report;
@@ -177,10 +195,12 @@ SummaryReport summarize_without_data(const Experiment& experiment, const Shape& 
   const Shape output = forward_pass(experiment, sample).outputs.back();
   Shape samples = sample;
   samples.insert(samples.begin(), experiment.data.batch_size * experiment.accumulate);
-  const int64_t outputs = output.size() < 2 ? 1 : output.back();
+  const bool boxes = tasks::find(experiment.task).target_kind() == TargetKind::boxes;
+  const int64_t outputs = boxes || output.size() < 2 ? 1 : output.back();
+  const int64_t targets = boxes ? BoxSet().most_boxes * kBoxNumbers : outputs;
   SummaryReport report = summarize_step(
       experiment,
-      {.split = training::split_type("train", experiment, {DType::f32, samples}, outputs), .outputs = outputs});
+      {.split = training::split_type("train", experiment, {DType::f32, samples}, targets), .outputs = outputs});
   report.data = "samples " + to_string(sample) + ", as given";
   if (const auto start = training::find_start(experiment, sample)) report.start = start->report.text();
   return report;

@@ -4,6 +4,8 @@
 #include <gpunn/model.hpp>
 #include <gpunn/network.hpp>
 #include <gpunn/onnx_export.hpp>
+#include <gpunn/summary.hpp>
+#include <gpunn/training.hpp>
 
 #include <cmath>
 #include <cstring>
@@ -132,6 +134,47 @@ TEST_CASE("a training starts from the weights of an ONNX file") {
   REQUIRE(weight.values.size() == sizeof(float) * expected.size());
   CHECK(std::memcmp(weight.values.data(), expected.data(), weight.values.size()) == 0);
   CHECK(start.tensors.contains("output.bias"));
+}
+
+TEST_CASE("a detector from ONNX finds what its run finds, and its layers are summed up") {
+  const TemporaryFolder folder;
+  const std::string models = GPUNN_SOURCE_DIR "/models";
+  const std::string parameters =
+      "classes: 10, base: 8, blocks1: 1, blocks2: 1, blocks3: 1, blocks4: 1, width: 16, "
+      "depth: 1, least_score: 0.001";
+  const Experiment experiment = parse_experiment(
+      "task: detection\nloss: focal\nmodel: {file: " + models + "/fcos.yaml, parameters: {" + parameters +
+          "}}\ndata: {dataset: drawn_digits, image_size: 64, channels: 1, digits: 2, flip: 0, most_boxes: 8, "
+          "batch_size: 16, synthetic_train: 64, synthetic_test: 16}\noptimizer: {type: adam, learning_rate: 0.01}\n"
+          "training: {epochs: 2}\nbackend: cpu\nruns: " +
+          folder.path().string() + "\n",
+      "boxes.yaml");
+  const RunResult run = train(experiment);
+  export_onnx(run.run, folder / "found.onnx");
+  const EvalReport before = evaluate({.path = run.run, .overrides = {}});
+  const EvalReport after = evaluate({.path = folder / "found.onnx",
+                                     .overrides = {{"data", "drawn_digits"},
+                                                   {"data.image_size", "64"},
+                                                   {"data.channels", "1"},
+                                                   {"data.digits", "2"},
+                                                   {"data.synthetic_test", "16"},
+                                                   {"backend", "cpu"}}});
+  CHECK(before.scores.value("map_50") > 0);
+  CHECK(after.rows == 16);
+  CHECK(after.scores.value("map_50") == Approx(before.scores.value("map_50")));
+  CHECK(after.scores.value("map_coco") == Approx(before.scores.value("map_coco")));
+  CHECK(std::isnan(after.loss));
+
+  const SummaryReport called = summarize({.file = folder / "found.onnx", .overrides = {}, .input = {}});
+  CHECK(called.sample == Shape{1, 64, 64});
+  CHECK(called.layers.back().type == "non_maximum_suppression");
+  CHECK(called.forward_flops > 0);
+  CHECK(called.step_flops == 0);
+  CHECK(called.trainable == 0);
+  CHECK(called.activation_bytes > 0);
+  CHECK_THAT(called.notice, Contains("has no loss"));
+  const SummaryReport trained = summarize({.file = models + "/fcos.yaml", .overrides = {}, .input = {3, 64, 64}});
+  CHECK(trained.step_flops > 2 * trained.forward_flops);
 }
 
 TEST_CASE("many values are joined by several layers") {

@@ -1,6 +1,7 @@
 // A detector whose last layer gives the boxes that are found, as those from ONNX do.
 #include <gpunn/error.hpp>
 
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -20,7 +21,12 @@ class FoundHead : public DetectionHead {
 
   ValueId add_boxes(Graph&, ValueId) const override { refuse(); }
   ValueId add_scores(Graph&, ValueId) const override { refuse(); }
-  ValueId add_loss(Graph&, const TaskContext&, ValueId, ValueId, bool) const override { refuse(); }
+  // An evaluation goes by the boxes alone: its loss is NaN.
+  ValueId add_loss(Graph& g, const TaskContext&, ValueId output, ValueId, bool by_row) const override {
+    if (!by_row) refuse();
+    graph::Expressions e(g, "loss");
+    return e.constant(std::numeric_limits<double>::quiet_NaN(), {e.shape(output)[0]});
+  }
   ValueId add_detections(Graph& g, ValueId output) const override {
     graph::Expressions e(g, "detections");
     const Shape shape = e.shape(output);
@@ -31,8 +37,7 @@ class FoundHead : public DetectionHead {
   [[noreturn]] static void refuse() {
     throw Error(
         "the model ends in non_maximum_suppression, of which only the boxes that are found come out: it has no loss, "
-        "so "
-        "it predicts, but is not trained or evaluated. Train or evaluate the run that it was exported from",
+        "so it predicts and is evaluated, but not trained. Train the run that it was exported from",
         ExitCode::usage);
   }
 };

@@ -42,6 +42,10 @@ std::vector<std::string> inputs_of(const ModelSpec& model) {
 
 }  // namespace
 
+bool is_detection_head(std::string_view layer) {
+  return std::ranges::find(head_kinds(), layer, &HeadKind::layer) != head_kinds().end();
+}
+
 std::unique_ptr<DetectionHead> detection_head(const Graph& g, const TaskContext& c, const ModelOutputs& outputs) {
   const LayerSpec& last = c.experiment.model.layers.back();
   const auto kind = std::ranges::find(head_kinds(), last.type, &HeadKind::layer);

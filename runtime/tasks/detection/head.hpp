@@ -56,6 +56,9 @@ class DetectionHead {
 std::unique_ptr<DetectionHead> detection_head(const graph::Graph& g, const TaskContext& context,
                                               const ModelOutputs& outputs);
 
+// Whether a detector may end in a layer of this type.
+bool is_detection_head(std::string_view layer);
+
 // What a kind of detector is made from.
 struct HeadInputs {
   const LossConfig& loss;

@@ -87,6 +87,9 @@ class DetectionTask : public Task {
     return decoded;
   }
 
+  bool is_of_layer(std::string_view type) const override { return is_detection_head(type); }
+  bool trains_layer(std::string_view type) const override { return type != found_kind().layer; }
+
   void require_output(const Graph& g, const TaskContext& c, const ModelOutputs& outputs) const override {
     detection_head(g, c, outputs);
   }
