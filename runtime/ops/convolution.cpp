@@ -1,4 +1,7 @@
 // CONV2D, its two gradients and the composite with bias and activation.
+#include <algorithm>
+#include <cmath>
+
 #include "ops/fused_activation.hpp"
 #include "ops/op.hpp"
 
@@ -402,6 +405,65 @@ CaseSpec conv2d_bias_add_activation_request(Written& r) {
   return spec;
 }
 
+// --- Tolerance ---
+
+// Winograd's algorithms (Lavin and Gray, 2016) add and subtract what lies in a tile of at most 6 rows and columns. So
+// an element has the roundings of its neighbours, even where its own products are 0.
+constexpr int64_t kTile = 6;
+// Below this share of the largest scale that of an element says little. Of dense tensors all are much larger.
+constexpr double kSparse = 1e-3;
+
+bool has_winograd(const OpSignature& s) {
+  const auto a = s.attrs.as<gpunn_conv2d_attrs>();
+  const Shape& filter = (s.op == GPUNN_OP_CONV2D_BACKWARD_FILTER ? s.outputs.at(0) : s.inputs.at(1)).shape;
+  return filter.at(2) == 3 && filter.at(3) == 3 && a.stride[0] == 1 && a.stride[1] == 1 && a.dilation[0] == 1 &&
+         a.dilation[1] == 1;
+}
+
+// The largest of `values` within a tile's reach along a dimension of `size` elements, `step` apart.
+std::vector<double> largest_near(const std::vector<double>& values, int64_t size, int64_t step) {
+  std::vector<double> largest = values;
+  for (int64_t i = 0; i < std::ssize(values); ++i) {
+    const int64_t place = i / step % size;
+    const int64_t first = std::max<int64_t>(place - kTile + 1, 0), last = std::min(place + kTile - 1, size - 1);
+    for (int64_t near = first; near <= last; ++near) {
+      largest[at(i)] = std::max(largest[at(i)], values[at(i + (near - place) * step)]);
+    }
+  }
+  return largest;
+}
+
+std::vector<double> largest_in_tiles(const std::vector<double>& values, const Shape& images) {
+  return largest_near(largest_near(values, images.at(3), 1), images.at(2), images.at(3));
+}
+
+// A weight gradient's products are of two images: those that a tile brings together.
+std::vector<double> filter_scale_of_tiles(const Evaluation& e) {
+  std::vector<ReferenceTensor> inputs = e.inputs;
+  for (ReferenceTensor& input : inputs) {
+    for (double& value : input.values) value = std::abs(value);
+  }
+  inputs[0].values = largest_in_tiles(inputs[0].values, inputs[0].type.shape);
+  return e.on(inputs).at(0).values;
+}
+
+ErrorScale products_in_tiles(TermCount terms) {
+  return [exact = sum_scale(terms), terms](const Evaluation& e, std::size_t output) {
+    std::vector<double> scale = exact(e, output);
+    if (!has_winograd(e.signature) || scale.empty()) return scale;
+    const auto [least, most] = std::ranges::minmax(scale);
+    if (!(least < kSparse * most)) return scale;
+    if (e.signature.op != GPUNN_OP_CONV2D_BACKWARD_FILTER) {
+      return largest_in_tiles(scale, e.signature.outputs.at(output).shape);
+    }
+    const std::vector<double> near = filter_scale_of_tiles(e);
+    for (std::size_t i = 0; i < scale.size(); ++i) {
+      scale[i] = std::max(scale[i], accumulation(terms(e.signature)) * near[i]);
+    }
+    return scale;
+  };
+}
+
 }  // namespace
 
 std::vector<OpInfo> rows() {
@@ -411,7 +473,7 @@ std::vector<OpInfo> rows() {
        .flops = convolution_flops,
        .describe = describe_conv2d,
        .reference = conv2d_reference,
-       .tolerance = {{sum_scale(conv2d_terms), "a sum of C/groups R S products in any order", true}},
+       .tolerance = {{products_in_tiles(conv2d_terms), "a sum of C/groups R S products in any order", true}},
        .cases = conv2d_cases,
        .typical = {.attrs = typical_attrs(GPUNN_ACTIVATION_NONE), .inputs = {typical_x(), typical_w()}},
        .request = conv2d_request},
@@ -420,7 +482,8 @@ std::vector<OpInfo> rows() {
        .flops = data_flops,
        .describe = describe_conv2d,
        .reference = conv2d_backward_data_reference,
-       .tolerance = {{sum_scale(backward_data_terms), "a sum of at most K/groups R S products in any order", true}},
+       .tolerance = {{products_in_tiles(backward_data_terms), "a sum of at most K/groups R S products in any order",
+                      true}},
        .cases = backward_data_cases,
        .typical = {.attrs = typical_attrs(GPUNN_ACTIVATION_NONE), .inputs = {typical_images(), typical_w()}},
        .request = backward_data_request},
@@ -429,7 +492,7 @@ std::vector<OpInfo> rows() {
        .flops = filter_flops,
        .describe = describe_conv2d,
        .reference = conv2d_backward_filter_reference,
-       .tolerance = {{sum_scale(backward_filter_terms), "a sum of at most N P Q products in any order", true}},
+       .tolerance = {{products_in_tiles(backward_filter_terms), "a sum of at most N P Q products in any order", true}},
        .cases = backward_filter_cases,
        .typical = {.attrs = typical_attrs(GPUNN_ACTIVATION_NONE), .inputs = {typical_images(), typical_x()}},
        .request = backward_filter_request},
@@ -439,7 +502,8 @@ std::vector<OpInfo> rows() {
        .flops = convolution_flops,
        .describe = describe_conv2d,
        .reference = conv2d_bias_activation_reference,
-       .tolerance = {{sum_scale(conv2d_bias_activation_terms), "the products and the bias; ReLU adds no error", true}},
+       .tolerance = {{products_in_tiles(conv2d_bias_activation_terms), "the products and the bias; ReLU adds no error",
+                      true}},
        .cases = conv2d_bias_activation_cases,
        .typical = {.attrs = typical_attrs(GPUNN_ACTIVATION_RELU),
                    .inputs = {typical_x(), typical_w(), typical_channels()}},
@@ -450,7 +514,7 @@ std::vector<OpInfo> rows() {
        .flops = convolution_flops,
        .describe = describe_conv2d,
        .reference = conv2d_bias_add_activation_reference,
-       .tolerance = {{sum_scale(conv2d_bias_add_activation_terms),
+       .tolerance = {{products_in_tiles(conv2d_bias_add_activation_terms),
                       "the products, the bias and the residual; ReLU adds no error", true}},
        .cases = conv2d_bias_add_activation_cases,
        .typical = {.attrs = typical_attrs(GPUNN_ACTIVATION_RELU),

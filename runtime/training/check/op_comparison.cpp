@@ -24,6 +24,7 @@ constexpr double kMostReferenceFlops = 1e10;
 bool is_product(int32_t op) {
   switch (op) {
     case GPUNN_OP_MATMUL:
+    case GPUNN_OP_BATCH_MATMUL:
     case GPUNN_OP_MATMUL_BIAS_ACTIVATION:
     case GPUNN_OP_CONV2D:
     case GPUNN_OP_CONV2D_BACKWARD_DATA:
