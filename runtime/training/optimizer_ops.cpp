@@ -2,8 +2,10 @@
 
 #include <gpunn/ops.h>
 
+#include <algorithm>
 #include <cstddef>
 
+#include "graph/output_types.hpp"
 #include "training/muon_ops.hpp"
 #include "training/optimizer/optimizer_rows.hpp"
 
@@ -34,14 +36,52 @@ std::string range_name(const ParameterLayout& layout, const char* what, std::siz
   return layout.ranges.size() == 1 ? what : what + ("." + std::to_string(range));
 }
 
-// All results are there before the first of them replaces what others are made of.
+// Whether the node may write its only output over the value, which it may read itself.
+bool may_write_over(const Graph& g, const graph::Node& node, ValueId value) {
+  const std::vector<int>& aliases = graph::op_row(node.op).signature.outputs.at(0).may_alias;
+  int reads = 0;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (g.root(node.inputs[i]) != g.root(value)) continue;
+    const bool allowed = node.inputs[i] == value && std::ranges::count(aliases, static_cast<int>(i)) != 0;
+    if (!allowed || ++reads > 1) return false;
+  }
+  return node.outputs.size() == 1;
+}
+
+// Has the node, of those from `first` on, that makes `result` write it to `variable` at once. False, and nothing is
+// changed, where a later one still reads what the variable held.
+bool make_in_place(Graph& g, std::size_t first, ValueId result, ValueId variable) {
+  const graph::Value& value = g.value(result);
+  if (value.storage != Storage::arena || value.view_of != graph::kNoValue || value.type != g.value(variable).type ||
+      std::ranges::count(g.values(), result, &graph::Value::view_of) != 0) {
+    return false;
+  }
+  std::vector<graph::Node>& nodes = g.nodes();
+  const auto begin = nodes.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto maker = std::find_if(
+      begin, nodes.end(), [&](const graph::Node& node) { return std::ranges::count(node.outputs, result) != 0; });
+  if (maker == nodes.end() || !may_write_over(g, *maker, variable)) return false;
+  const bool read_later = std::any_of(maker + 1, nodes.end(), [&](const graph::Node& node) {
+    return std::ranges::any_of(node.inputs, [&](ValueId input) { return g.root(input) == g.root(variable); });
+  });
+  if (read_later) return false;
+  maker->outputs.front() = variable;
+  for (auto node = maker + 1; node != nodes.end(); ++node) std::ranges::replace(node->inputs, result, variable);
+  return true;
+}
+
+// A result replaces what it is made of when nothing reads that any more.
 void add_formula(Graph& g, const std::string& name, UpdateFormula formula, const OptimizerConfig& o,
                  const UpdateInputs& in) {
+  const std::size_t first = g.nodes().size();
   graph::Expressions e(g, name);
   const std::vector<ValueId> made = formula(e, o, in);
-  g.add_into(GPUNN_OP_COPY, name, {}, {made.at(0)}, {in.weights});
-  for (std::size_t i = 0; i < in.states.size(); ++i)
-    g.add_into(GPUNN_OP_COPY, name, {}, {made.at(i + 1)}, {in.states[i]});
+  std::vector<ValueId> variables = {in.weights};
+  variables.insert(variables.end(), in.states.begin(), in.states.end());
+  for (std::size_t i = 0; i < variables.size(); ++i) {
+    if (std::ranges::count(made, made.at(i)) == 1 && make_in_place(g, first, made[i], variables[i])) continue;
+    g.add_into(GPUNN_OP_COPY, name, {}, {made.at(i)}, {variables[i]});
+  }
 }
 
 // Over the ranks, of what each of them has.
