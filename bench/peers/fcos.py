@@ -101,7 +101,8 @@ def giou_loss(a, b):
     """As torchvision.ops.generalized_box_iou_loss, which picks boxes by a mask: no graph takes that."""
 
     def area(low, high):
-        return (high - low).clamp(min=0).prod(-1)
+        sides = (high - low).clamp(min=0)
+        return sides[..., 0] * sides[..., 1]  # the gradient of prod() asks the GPU for zeros: no graph takes that
 
     inner = area(torch.maximum(a[..., :2], b[..., :2]), torch.minimum(a[..., 2:], b[..., 2:]))
     outer = area(torch.minimum(a[..., :2], b[..., :2]), torch.maximum(a[..., 2:], b[..., 2:]))

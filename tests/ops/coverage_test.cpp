@@ -125,6 +125,33 @@ TEST_CASE("plain f32 sums pass and sums without one term fail, at any depth and 
   }
 }
 
+TEST_CASE("an element of a convolution may have the roundings of its neighbours, and of nothing else") {
+  // A gradient of one pixel, and an image that is 0 around it: the products of most taps are 0.
+  std::vector<ReferenceTensor> in{covered_tensor(DType::f32, {1, 1, 12, 12}, std::vector<double>(144, 0)),
+                                  covered_tensor(DType::f32, {1, 2, 12, 12}, std::vector<double>(288, 0))};
+  in[0].values[0] = 1;    // row 0, column 0
+  in[1].values[13] = 1;   // of channel 0: row 1, column 1
+  in[1].values[287] = 1;  // of channel 1: the far corner
+  gpunn_conv2d_attrs attrs{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    attrs.stride[i] = attrs.dilation[i] = attrs.pad[i] = 1;
+    attrs.input_size[i] = 12;
+    attrs.filter_size[i] = 3;
+  }
+  attrs.groups = 1;
+  const graph::OpSignature signature{GPUNN_OP_CONV2D_BACKWARD_FILTER,
+                                     graph::Attributes::of(attrs),
+                                     {in[0].type, in[1].type},
+                                     {TensorType{DType::f32, {1, 2, 3, 3}}}};
+  const std::vector<ReferenceTensor> reference = run_reference(signature, in);
+  CHECK(reference[0].values[8] == 1);
+  CHECK(reference[0].values[0] == 0);
+  const Tolerance tolerance = tolerance_of({signature, in, reference}, 0);
+  CHECK(tolerance.bound[0] > 0);
+  CHECK(tolerance.bound[0] < 1e-5);
+  CHECK(tolerance.bound[9] == 0);  // a tile does not reach the far corner
+}
+
 TEST_CASE("a comparison says where, what and why") {
   const ReferenceTensor reference = covered_tensor(DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6});
   ReferenceTensor found = reference;

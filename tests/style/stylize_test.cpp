@@ -103,6 +103,26 @@ TEST_CASE("thirty steps of Adam end where PyTorch's do") {
   CHECK(done.last.content == Approx(0.0020840349).epsilon(0.05));
 }
 
+TEST_CASE("a picture can be painted in bf16, with features in half precision") {
+  Paints paints;
+  paints.request.precision = Precision::bf16;
+  const StylizedImage done = stylize(paints.request);
+  CHECK(done.first.content == Approx(0).margin(1e-9));
+  CHECK(done.first.style == Approx(0.0011099694).epsilon(0.05));
+  CHECK(done.last.total == Approx(0.0073474776).epsilon(0.1));
+  paints.request.precision = Precision::f16;
+  CHECK_THROWS_WITH(stylize(paints.request), Contains("fp32, tf32 or bf16"));
+}
+
+TEST_CASE("the picture of the least loss is kept, not that of a last step that was too long") {
+  Paints paints;
+  paints.request.learning_rate = 40;  // of adam: each step throws the picture about
+  paints.request.optimizer = "adam";
+  paints.request.steps = 5;
+  const StylizedImage done = stylize(paints.request);
+  for (const double loss : done.history) CHECK(done.last.total <= loss * 1.000001);
+}
+
 TEST_CASE("the content's colours can be kept, and previews are written") {
   Paints paints;
   paints.request.steps = 8;

@@ -1,5 +1,8 @@
 // L-BFGS, an optimizer written in core ops: its steps by the reference are those of torch.optim.LBFGS with max_iter=1
 // (PyTorch 2.15, float64) on a hundredth of Rosenbrock's function of six numbers.
+#include <gpunn/ops.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -52,6 +55,7 @@ class Steps {
   }
 
   const std::vector<double>& weights() const { return values_.at(in_.parameters).values; }
+  std::ptrdiff_t copies() const { return std::ranges::count(g_.nodes(), GPUNN_OP_COPY, &graph::Node::op); }
 
   void take(std::vector<double> gradient) {
     values_[in_.gradients] = {flat_, std::move(gradient)};
@@ -100,6 +104,7 @@ TEST_CASE("steps of L-BFGS are PyTorch's, with a history that is full and one th
   }));
   const std::vector<int> named = {1, 2, 5, 20, 60};
   Steps steps(expected.history, expected.rate);
+  CHECK(steps.copies() == 1);  // of the number of the step, to f32; each state is made where it lies
   std::size_t row = 0;
   for (int t = 1; t <= named.back(); ++t) {
     steps.take(rosenbrock_gradient(steps.weights()));
