@@ -3,13 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
 
-#include <unistd.h>
+#include <pthread.h>
 
 #include "common/text.hpp"
 #include "eager/op.hpp"
@@ -23,6 +24,14 @@ namespace {
 
 // Not even an empty tensor has the address NULL. Its memory is not touched, so that it need not be the device's.
 alignas(4096) std::byte of_empty{};
+
+// How many forks are between this process and the one that loaded the library. A system call for each op takes longer.
+int forks() {
+  static std::atomic<int> count{0};
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { ++count; });
+  static_cast<void>(registered);
+  return count;
+}
 
 // A mask of externals has a bit for each.
 constexpr std::size_t kMostExternals = 64;
@@ -130,7 +139,7 @@ class Engine::Impl {
                   .subgraphs = false,
                   .alternatives = options.alternatives,
                   .kernels = options.kernels}),
-        process_(::getpid()) {}
+        forks_(forks()) {}
 
   const EngineOptions& options() const { return options_; }
   execution::Backend& backend() { return backend_; }
@@ -254,7 +263,7 @@ class Engine::Impl {
   };
 
   void require_own_process() const {
-    if (::getpid() == process_) return;
+    if (forks() == forks_) return;
     throw Error("backend '" + backend_.name() +
                 "' was opened before this process was forked, and a driver or a thread team does not survive that; "
                 "start processes by 'spawn', or first use gpunn in the child");
@@ -378,7 +387,7 @@ class Engine::Impl {
 
   EngineOptions options_;
   execution::Backend backend_;
-  int process_;
+  int forks_;  // at the time it was opened
   mutable std::mutex mutex_;  // the contract wants calls on one device one after another
   std::map<void*, std::unique_ptr<execution::CallerStream>> streams_;  // by native handle
   std::unordered_map<std::string, std::unique_ptr<Plan>> plans_;

@@ -8,6 +8,9 @@
 #include <thread>
 #include <utility>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "catch.hpp"
 #include "conformance/samples/worker.hpp"
 #include "eager/op.hpp"
@@ -175,6 +178,39 @@ TEST_CASE("a second call prepares nothing and takes its temporary memory from th
   CHECK(later.hits - first.hits == later.requests - first.requests);
   engine.trim_pool();
   CHECK(engine.pool_statistics().held_bytes == 0);
+}
+
+TEST_CASE("a call that is remembered heeds each run's addresses", "[eager]") {
+  const Engine engine = cpu();
+  eager::Lookup lookup;
+  const HostArray a = floats({2, 2}, {1, 2, 3, 4}), b = floats({2, 2}, {2, 0, 0, 2});
+  // In memory of its own, over an operand, which a product reads to the end, and off the alignment of elements.
+  for (const std::size_t offset : {0, 2}) {
+    const HostArray y = floats({2, 2}, {9, 9, 9, 9}, offset);
+    engine.run(Op("matmul"), std::vector{a.array(), b.array()}, std::vector{y.array()}, {}, {}, &lookup);
+    CHECK(y.values() == std::vector<double>{2, 4, 6, 8});
+  }
+  CHECK(lookup.plan != nullptr);
+  const uint64_t apart = engine.scratch_bytes(Op("matmul"), std::vector{a.array(), b.array()},
+                                              std::vector{floats({2, 2}, {0, 0, 0, 0}).array()}, false, &lookup);
+  CHECK(engine.scratch_bytes(Op("matmul"), std::vector{a.array(), b.array()}, std::vector{a.array()}, false, &lookup) >
+        apart);
+  engine.run(Op("matmul"), std::vector{a.array(), b.array()}, std::vector{a.array()}, {}, {}, &lookup);
+  CHECK(a.values() == std::vector<double>{2, 4, 6, 8});
+}
+
+TEST_CASE("a forked process can't use the engines of its parent", "[eager]") {
+  const Engine engine = cpu();
+  const HostArray x = floats({2}, {1, 2});
+  engine.run(kRelu, std::vector{x.array()}, std::vector{x.array()});
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string message = message_of([&] { engine.run(kRelu, std::vector{x.array()}, std::vector{x.array()}); });
+    ::_exit(message.find("was opened before this process was forked") == std::string::npos ? 1 : 0);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }
 
 TEST_CASE("several threads call one engine", "[eager]") {

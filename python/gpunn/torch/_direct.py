@@ -159,7 +159,7 @@ class _Direct:
             differentiation = self.prepared.differentiation(requires)
             self.over = self.over and not any(differentiation.inputs)
             self.call = Recorded(self.prepared, differentiation, vjp_of(of.op, given), self.over)
-        conditions = [(torch.is_grad_enabled, (), gradients), (torch._C._len_torch_function_stack, (), 0)]
+        conditions: list[Any] = [(torch.is_grad_enabled, (), gradients), (torch._C._len_torch_function_stack, (), 0)]
         if not module.__dict__["_gpunn_backend"]:
             conditions.append((_backend._chosen.get, (), _backend.chosen()))
         if tensors[0].is_cuda and of.op in PRODUCTS:
@@ -197,24 +197,24 @@ def forget(module: nn.Module) -> None:
 
 def call(module: nn.Module, of: ModuleOp, input: torch.Tensor) -> torch.Tensor:
     """The first output of a module's op."""
+    known: _Known | None = None
     if not _is_compiling():
         known = module.__dict__.get("_gpunn_known")
         if known is None:
             known = module.__dict__["_gpunn_known"] = _Known()
         for one in known.calls:
-            tensors = one.quick.match(module.__dict__, input)
-            if tensors is not None:
-                return one.run(tensors)  # type: ignore[no-any-return]
+            same = one.quick.match(module.__dict__, input)
+            if same is not None:
+                return one.run(same)
     tensors = (input, *(getattr(module, one) for one in of.parameters + of.buffers))
     given = {**of.attributes(module, input), "backend": str(module.__dict__["_gpunn_backend"])}
-    if not _is_compiling() and _may_be_direct(tensors):
-        guard = _guard_of(tensors)
-        if guard is not None:
-            made = _Direct(guard, module, of, tensors, given)
-            known.calls = [made, *known.calls[: _MOST_KNOWN - 1]]
-            return made.run(tensors)
+    guard = _guard_of(tensors) if known is not None and _may_be_direct(tensors) else None
+    if known is not None and guard is not None:
+        made = _Direct(guard, module, of, tensors, given)
+        known.calls = [made, *known.calls[: _MOST_KNOWN - 1]]
+        return made.run(tensors)
     results = getattr(torch.ops.gpunn, of.op)(*tensors, **given)
-    return results[0] if isinstance(results, tuple) else results
+    return results[0] if isinstance(results, tuple) else results  # type: ignore[no-any-return]
 
 
 def _may_be_direct(tensors: Sequence[torch.Tensor]) -> bool:
