@@ -130,6 +130,50 @@ def test_a_model_trains_as_it_did(channels_last: bool) -> None:
     assert "_gpunn_backend" not in model[0].__dict__
 
 
+class _Residual(nn.Module):  # type: ignore[misc,name-defined]
+    """Without what rounding can turn over: ReLU, maxima, and a bias before a norm, whose gradient is 0 for Adam."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.stem = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.SiLU())
+        self.branch = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8))
+        self.head = nn.Sequential(nn.SiLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 4))
+
+    def forward(self, x: Any) -> Any:
+        x = self.stem(x)
+        return self.head(x + self.branch(x))
+
+
+def _trained(model: Any) -> Any:
+    """Losses of ten steps with Adam, the last batch smaller, then buffers, parameters and logits in evaluation."""
+    kind = next(model.parameters()).dtype
+    generator = torch.Generator().manual_seed(4)
+    x = torch.randn(78, 3, 8, 8, generator=generator).to(kind)
+    targets = torch.randint(0, 4, (78,), generator=generator)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+    found = []
+    for some in torch.arange(78).split(8):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x[some]), targets[some])
+        loss.backward()
+        optimizer.step()
+        found.append(loss.detach().reshape(1))
+    model.eval()
+    with torch.no_grad():
+        found += [one.flatten() for one in (*model.buffers(), *model.parameters(), model(x))]
+    return torch.cat([one.double() for one in found])
+
+
+def test_a_training_is_as_near_to_float64_as_pytorchs() -> None:
+    exact = _trained(_Residual().double())
+    model = _Residual()
+    gpunn.torch.replace(model)
+    ours, theirs = ((_trained(one) - exact).detach().abs().max().item() for one in (model, _Residual()))
+    assert ours < 1e-5
+    assert theirs < 1e-5
+
+
 def test_a_compiled_model_trains_as_it_did() -> None:
     model = small_net()
     gpunn.torch.replace(model)
