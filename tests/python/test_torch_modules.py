@@ -147,10 +147,9 @@ class _Residual(nn.Module):  # type: ignore[misc,name-defined]
 
 def _trained(model: Any) -> Any:
     """Losses of ten steps with Adam, the last batch smaller, then buffers, parameters and logits in evaluation."""
-    kind = next(model.parameters()).dtype
     generator = torch.Generator().manual_seed(4)
-    x = torch.randn(78, 3, 8, 8, generator=generator).to(kind)
-    targets = torch.randint(0, 4, (78,), generator=generator)
+    x = torch.randn(78, 3, 8, 8, generator=generator).to(model.head[-1].weight)
+    targets = torch.randint(0, 4, (78,), generator=generator).to(x.device)
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
     found = []
     for some in torch.arange(78).split(8):
@@ -165,11 +164,13 @@ def _trained(model: Any) -> Any:
     return torch.cat([one.double() for one in found])
 
 
-def test_a_training_is_as_near_to_float64_as_pytorchs() -> None:
-    exact = _trained(_Residual().double())
-    model = _Residual()
+@pytest.mark.parametrize("device", ["cpu", *["cuda"] * torch.cuda.is_available()])
+def test_a_training_is_as_near_to_float64_as_pytorchs(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    exact = _trained(_Residual().double().to(device))
+    model = _Residual().to(device)
     gpunn.torch.replace(model)
-    ours, theirs = ((_trained(one) - exact).detach().abs().max().item() for one in (model, _Residual()))
+    ours, theirs = ((_trained(one) - exact).detach().abs().max().item() for one in (model, _Residual().to(device)))
     assert ours < 1e-5
     assert theirs < 1e-5
 
