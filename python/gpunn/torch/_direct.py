@@ -11,7 +11,7 @@ from torch import nn
 from gpunn import _core
 from gpunn.ops import _backend
 from gpunn.ops._call import info_of
-from gpunn.torch._precision import PRODUCTS, allowed
+from gpunn.torch._precision import PRODUCTS, flag_of
 from gpunn.torch._prepared import Differentiation, Prepared, encode, prepare
 
 _MOST_KNOWN = 8
@@ -163,7 +163,8 @@ class _Direct:
         if not module.__dict__["_gpunn_backend"]:
             conditions.append((_backend._chosen.get, (), _backend.chosen()))
         if tensors[0].is_cuda and of.op in PRODUCTS:
-            conditions.append((allowed, (of.op, True), allowed(of.op, True)))
+            read, arguments = flag_of(of.op)
+            conditions.append((read, arguments, read(*arguments)))
         settings = ["_gpunn_backend", "training", *of.settings]
         self.quick = _core.ModuleCall(
             guard,

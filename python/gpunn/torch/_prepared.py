@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -133,15 +132,15 @@ def _tensor_call(
     made = [(kind.shape, Maker(kind, torch.device("meta"))().stride(), kind.dtype) for kind in fresh]
     cuda = device.type == "cuda"
     index = (device.index or 0) if cuda else -1
-    scratch = partial(torch.empty, dtype=torch.uint8, device=device)
+    empty = _empty_on(device)
     return _core.TensorCall(
         call,
         device=index,
         places=list(places),
         fresh=made,
         results=list(results),
-        empty=_empty_on(device),
-        scratch=lambda size: scratch((size,)),
+        empty=empty,
+        scratch=lambda size: empty((size,), (1,), torch.uint8),
         stream=torch._C._cuda_getCurrentRawStream if cuda else None,
         capturing=torch._C._cuda_isCurrentStreamCapturing if cuda else None,
     )
