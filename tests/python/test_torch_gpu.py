@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 import gpunn  # noqa: E402
 import gpunn.torch  # noqa: E402
 from gpunn import ops  # noqa: E402
+from gpunn.ops._call import info_of  # noqa: E402
 from op_samples import SAMPLES  # noqa: E402
 
 if not torch.cuda.is_available():
@@ -70,7 +71,7 @@ def test_every_op_gives_what_the_cpu_gives(name: str) -> None:
 def test_opcheck(name: str) -> None:
     inputs, attributes = SAMPLES[name]()
     tensors = [torch.from_numpy(one).cuda() for one in inputs]
-    arguments = (tensors,) if name == "concat" else tuple(tensors)
+    arguments = (tensors,) if info_of(name).repeated else tuple(tensors)
     torch.library.opcheck(getattr(torch.ops.gpunn, name).default, arguments, attributes)
 
 
