@@ -1,4 +1,4 @@
-// QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER and QUANTIZED_LINEAR.
+// QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER, QUANTIZED_LINEAR and QUANTIZED_GLOBAL_AVG_POOL2D.
 #pragma once
 
 #include <cstdint>
@@ -54,6 +54,28 @@ inline QuantizedLinear quantized_linear_of(const OpDesc& desc) {
   layer.attrs.x_zero_point = of_x.zero_point;
   layer.attrs.y_scale = 1;
   return layer;
+}
+
+// QUANTIZED_GLOBAL_AVG_POOL2D. A mean is stored as round(sum * x_scale / pixels / y_scale) + y_zero_point, in double,
+// where `sum` is of the numbers less their zero point.
+struct QuantizedMean {
+  int64_t images = 0;
+  int64_t channels = 0;
+  int64_t pixels = 0;
+  bool channels_last = false;
+  gpunn_requantize_attrs attrs{};
+};
+
+inline QuantizedMean quantized_mean_of(const OpDesc& desc) {
+  constexpr int64_t kMostPixels = 1 << 23;
+  const gpunn_tensor& x = desc.input(0);
+  const QuantizedMean mean{.images = x.dim[0],
+                           .channels = x.dim[1],
+                           .pixels = x.dim[2] * x.dim[3],
+                           .channels_last = plugin::has_channels_last(desc),
+                           .attrs = desc.attrs<gpunn_requantize_attrs>()};
+  require(mean.pixels <= kMostPixels, "is for images of up to 2^23 pixels, whose sums fit 32 bits");
+  return mean;
 }
 
 }  // namespace gpunn::backends

@@ -1,6 +1,8 @@
-// QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER, QUANTIZED_CONV2D and QUANTIZED_LINEAR.
+// QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER, QUANTIZED_CONV2D, QUANTIZED_LINEAR and
+// QUANTIZED_GLOBAL_AVG_POOL2D.
 #include "common/quantization.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -216,6 +218,44 @@ void run_linear(const LinearPlan& plan, const OpArgs& args) {
                     workspace);
 }
 
+uint8_t stored_mean(const QuantizedMean& mean, int64_t sum) {
+  const double average = static_cast<double>(sum) * mean.attrs.x_scale / static_cast<double>(mean.pixels);
+  const double whole = std::nearbyint(average / mean.attrs.y_scale) + mean.attrs.y_zero_point;
+  return static_cast<uint8_t>(std::clamp(whole, 0.0, static_cast<double>(kLargestInt8)));
+}
+
+// A task is some channels of an image.
+void run_mean_channels_last(const QuantizedMean& mean, const OpArgs& args) {
+  constexpr int64_t kAtOnce = 64;
+  const Int8Kernels& kernels = GPUNN_SELECT_ISA(int8_kernels);
+  int16_t ones[kAtOnce];
+  std::fill_n(ones, kAtOnce, int16_t{1});
+  const int64_t parts = divide_up(mean.channels, kAtOnce);
+  parallel_for(mean.images * parts, [&](int64_t task) {
+    const int64_t image = task / parts, first = task % parts * kAtOnce;
+    const int64_t count = std::min(kAtOnce, mean.channels - first);
+    const uint8_t* const x = args.in<uint8_t>(0) + image * mean.pixels * mean.channels + first;
+    int32_t sums[kAtOnce] = {};
+    for (int64_t p = 0; p < mean.pixels; ++p) {
+      kernels.accumulate(x + p * mean.channels, mean.attrs.x_zero_point, ones, sums, count);
+    }
+    uint8_t* const y = args.out<uint8_t>(0) + image * mean.channels + first;
+    for (int64_t c = 0; c < count; ++c) y[c] = stored_mean(mean, sums[c]);
+  });
+}
+
+void run_mean(const QuantizedMean& mean, const OpArgs& args) {
+  if (mean.channels_last) return run_mean_channels_last(mean, args);
+  parallel_ranges(mean.images * mean.channels, rows_per_task(mean.pixels), [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) {
+      const uint8_t* const x = args.in<uint8_t>(0) + plane * mean.pixels;
+      int64_t sum = -mean.pixels * mean.attrs.x_zero_point;
+      for (int64_t p = 0; p < mean.pixels; ++p) sum += x[p];
+      args.out<uint8_t>(0)[plane] = stored_mean(mean, sum);
+    }
+  });
+}
+
 }  // namespace
 
 void add_quantization_kernels(plugin::Device& device) {
@@ -237,6 +277,8 @@ void add_quantization_kernels(plugin::Device& device) {
         Layouts::packed, name);
     ++kind;
   }
+  add_op(device, GPUNN_OP_QUANTIZED_GLOBAL_AVG_POOL2D, quantized_mean_of, run_mean, Dtypes::f32,
+         Layouts::channels_last_too);
 }
 
 }  // namespace gpunn::cpu

@@ -1,5 +1,5 @@
-// QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER, QUANTIZED_CONV2D and QUANTIZED_LINEAR, straight from the
-// definition.
+// QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER, QUANTIZED_CONV2D, QUANTIZED_LINEAR and
+// QUANTIZED_GLOBAL_AVG_POOL2D, straight from the definition.
 //
 // In the first three one thread computes one element; they are coalesced and bound by memory. In QUANTIZE_FILTER one
 // thread block handles one filter: it finds the largest weight by a tree reduction and then reads the filter again.
@@ -214,6 +214,26 @@ void run_quantized_linear(const QuantizedLinear& layer, cudaStream_t stream, con
          layer);
 }
 
+// --- QUANTIZED_GLOBAL_AVG_POOL2D ---
+
+// One thread adds up a plane.
+__global__ void quantized_mean(const uint8_t* x, uint8_t* y, QuantizedMean mean) {
+  const int64_t plane = thread_index();
+  if (plane >= mean.images * mean.channels) return;
+  const int64_t image = plane / mean.channels, channel = plane % mean.channels;
+  const int64_t step = mean.channels_last ? mean.channels : 1;
+  x += image * mean.channels * mean.pixels + channel * (mean.channels_last ? 1 : mean.pixels);
+  int32_t sum = 0;
+  for (int64_t p = 0; p < mean.pixels; ++p) sum += int32_t{x[p * step]} - mean.attrs.x_zero_point;
+  const double average = static_cast<double>(sum) * mean.attrs.x_scale / static_cast<double>(mean.pixels);
+  y[plane] = stored(average / mean.attrs.y_scale, static_cast<double>(mean.attrs.y_zero_point));
+}
+
+void run_quantized_mean(const QuantizedMean& mean, cudaStream_t stream, const OpArgs& args) {
+  launch(quantized_mean, thread_each(mean.images * mean.channels), stream, args.in<uint8_t>(0), args.out<uint8_t>(0),
+         mean);
+}
+
 }  // namespace
 
 void add_quantization_kernels(plugin::Device& device) {
@@ -226,6 +246,8 @@ void add_quantization_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_QUANTIZED_CONV2D, "quantized_conv2d", quantized_convolution_of, run_quantized_convolution,
          Dtypes::f32, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_QUANTIZED_LINEAR, "quantized_linear", quantized_linear_of, run_quantized_linear);
+  add_op(device, GPUNN_OP_QUANTIZED_GLOBAL_AVG_POOL2D, "quantized_global_avg_pool2d", quantized_mean_of,
+         run_quantized_mean, Dtypes::f32, Layouts::channels_last_too);
 }
 
 }  // namespace gpunn::cuda_naive

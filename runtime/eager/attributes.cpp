@@ -350,6 +350,12 @@ std::vector<AttributeTable> make_tables() {
        {&quantized::residual_zero_point, "residual_zero_point", integer, zero, "zero point of the residual"},
        {&quantized::y_scale, "y_scale", number, kRequired, "scale of y"},
        {&quantized::y_zero_point, "y_zero_point", integer, zero, "zero point of y"}}));
+  using anew = gpunn_requantize_attrs;
+  tables.push_back(
+      table<anew>("gpunn_requantize_attrs", {{&anew::x_scale, "x_scale", number, kRequired, "scale of x"},
+                                             {&anew::x_zero_point, "x_zero_point", integer, zero, "zero point of x"},
+                                             {&anew::y_scale, "y_scale", number, kRequired, "scale of y"},
+                                             {&anew::y_zero_point, "y_zero_point", integer, zero, "zero point of y"}}));
   using pool = gpunn_pool2d_attrs;
   tables.push_back(table<pool>(
       "gpunn_pool2d_attrs",

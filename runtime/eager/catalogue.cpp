@@ -140,6 +140,7 @@ const std::map<int32_t, std::string_view>& summaries() {
       {GPUNN_OP_QUANTIZED_MAX_POOL2D, "largest number of each window, in eight bits"},
       {GPUNN_OP_QUANTIZED_CONCAT, "tensors in eight bits of one scale, one behind the other"},
       {GPUNN_OP_QUANTIZED_LINEAR, "x times w transposed, both in eight bits, plus bias, as numbers of f32"},
+      {GPUNN_OP_QUANTIZED_GLOBAL_AVG_POOL2D, "mean of each plane, in eight bits"},
       {GPUNN_OP_METRICS_ACCUMULATE, "adds a batch's loss, ranks and count to totals in place"},
       {GPUNN_OP_ALL_REDUCE, "the sum of the parts of all ranks; of a single rank, that of the rows of x"},
       {GPUNN_OP_REDUCE_SCATTER, "this rank's share of that sum; of a single rank, all of it"},

@@ -58,7 +58,10 @@ class EightBits {
   EightBits(Graph& g, const execution::Backend& backend) : g_(g), backend_(backend), readers_(g) {
     for (const Convolved& one : convolutions_of(g)) plan(one);
     for (const DenseLayer& layer : dense_layers_of(g)) plan(layer);
-    for (std::size_t n = 0; n < g.nodes().size(); ++n) plan_moving(n);
+    for (std::size_t n = 0; n < g.nodes().size(); ++n) {
+      plan_moving(n);
+      plan_mean(n);
+    }
   }
 
   std::vector<EightBitOp> run() {
@@ -184,6 +187,31 @@ class EightBits {
     if (!serves(signature)) return;
     removed_.insert(n);
     moved_.emplace(*to, PlannedMove{.name = node.name, .op = op, .attrs = node.attrs, .inputs = node.inputs});
+  }
+
+  // Of a mean of whole images, between a stored tensor and another.
+  void plan_mean(std::size_t n) {
+    const Node& node = g_.nodes()[n];
+    if (!is_global_mean(g_, node)) return;
+    const auto from = readers_.maker(node.inputs[0], GPUNN_OP_FAKE_QUANTIZE);
+    const auto to = readers_.only(node.outputs[0], GPUNN_OP_FAKE_QUANTIZE);
+    if (!from || !to || !is_stored(*from)) return;
+    const Quantizer x = quantizer_of(g_.nodes()[*from]), y = quantizer_of(g_.nodes()[*to]);
+    const Attributes attrs = Attributes::of(gpunn_requantize_attrs{.struct_size = 0,
+                                                                   .x_scale = x.scale,
+                                                                   .x_zero_point = x.zero_point,
+                                                                   .y_scale = y.scale,
+                                                                   .y_zero_point = y.zero_point});
+    if (!serves({.op = GPUNN_OP_QUANTIZED_GLOBAL_AVG_POOL2D,
+                 .attrs = attrs,
+                 .inputs = {stored_type(node.inputs[0])},
+                 .outputs = {stored_type(node.outputs[0])}})) {
+      return;
+    }
+    removed_.insert(n);
+    moved_.emplace(
+        *to, PlannedMove{
+                 .name = node.name, .op = GPUNN_OP_QUANTIZED_GLOBAL_AVG_POOL2D, .attrs = attrs, .inputs = node.inputs});
   }
 
   bool is_stored(std::size_t fake) const {

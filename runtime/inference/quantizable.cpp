@@ -119,4 +119,12 @@ int32_t moving_op(const Node& node) {
   }
 }
 
+bool is_global_mean(const Graph& g, const Node& node) {
+  if (node.op != GPUNN_OP_AVG_POOL2D) return false;
+  const auto attrs = node.attrs.as<gpunn_pool2d_attrs>();
+  const Shape &x = g.value(node.inputs[0]).type.shape, &y = g.value(node.outputs[0]).type.shape;
+  return y[2] == 1 && y[3] == 1 && attrs.window[0] == x[2] && attrs.window[1] == x[3] && attrs.pad[0] == 0 &&
+         attrs.pad[1] == 0;
+}
+
 }  // namespace gpunn::inference

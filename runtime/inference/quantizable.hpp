@@ -49,5 +49,7 @@ std::vector<Convolved> convolutions_of(const graph::Graph& g);
 std::vector<DenseLayer> dense_layers_of(const graph::Graph& g);
 // The op for stored numbers of one scale, of an op that only moves numbers or chooses among them; 0: it is no such op.
 int32_t moving_op(const graph::Node& node);
+// Whether the op is a mean of whole images.
+bool is_global_mean(const graph::Graph& g, const graph::Node& node);
 
 }  // namespace gpunn::inference

@@ -211,15 +211,14 @@ std::vector<Case> half_cases(const Ops& of) {
 
 namespace {
 
-bool is_image(const TensorType& type) { return is_floating(type.dtype) && has_layouts(type); }
-
 bool may_be_channels_last(const Case& test) {
   if (op_info(test.signature.op).row->signature.strided) return false;
-  return std::ranges::any_of(test.signature.inputs, is_image) || std::ranges::any_of(test.signature.outputs, is_image);
+  return std::ranges::any_of(test.signature.inputs, has_layouts) ||
+         std::ranges::any_of(test.signature.outputs, has_layouts);
 }
 
 void make_channels_last(TensorType& type) {
-  if (is_image(type)) type.layout = Layout::channels_last;
+  if (has_layouts(type)) type.layout = Layout::channels_last;
 }
 
 }  // namespace

@@ -189,7 +189,10 @@ CaseSpec max_pool_backward_request(Written& r) {
 
 std::vector<CaseSpec> quantized_max_pool_cases() {
   std::vector<CaseSpec> cases;
-  for (const Pooling& p : kPoolings) {
+  std::vector<Pooling> poolings = kPoolings;
+  poolings.push_back({{2, 32, 9, 11}, {3, 3}, {2, 2}, {1, 1}});  // channels that kernels take 16 at a time
+  poolings.push_back({{3, 20, 8, 6}, {2, 2}, {2, 2}});           // and four at a time
+  for (const Pooling& p : poolings) {
     cases.push_back({.attrs = Attributes::of(attributes_of(p)), .inputs = {u8(p.x)}});
     cases.push_back({.attrs = Attributes::of(attributes_of(p)),
                      .inputs = {u8(p.x, integers(126, 130))},

@@ -1,4 +1,5 @@
-// QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER, QUANTIZED_CONV2D and QUANTIZED_LINEAR.
+// QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE, QUANTIZE_FILTER, QUANTIZED_CONV2D, QUANTIZED_LINEAR and
+// QUANTIZED_GLOBAL_AVG_POOL2D.
 #include <algorithm>
 #include <cmath>
 
@@ -299,6 +300,44 @@ CaseSpec quantized_linear_request(Written& r) {
   return linear_case(r.sizes[0], r.sizes[1], r.sizes[2], true, 0);
 }
 
+// --- QUANTIZED_GLOBAL_AVG_POOL2D ---
+
+void quantized_mean_reference(ReferenceCall& call) {
+  const auto a = call.attrs<gpunn_requantize_attrs>();
+  const Shape& x = call.in_type(0).shape;
+  const int64_t pixels = x[2] * x[3];
+  for (int64_t plane = 0; plane < x[0] * x[1]; ++plane) {
+    double sum = 0;
+    for (int64_t i = 0; i < pixels; ++i) sum += call.in(0)[at(plane * pixels + i)] - a.x_zero_point;
+    const double mean = sum * a.x_scale / static_cast<double>(pixels);
+    call.out()[at(plane)] = stored(mean, a.y_scale, a.y_zero_point);
+  }
+}
+
+double quantized_mean_flops(const OpSignature& s) { return static_cast<double>(s.inputs[0].elements()); }
+
+// Scales are powers of two: means at a tie are exact.
+CaseSpec mean_case(const Shape& x, int32_t x_zero_point, int32_t y_zero_point, double y_scale) {
+  return {.attrs = Attributes::of(gpunn_requantize_attrs{.struct_size = 0,
+                                                         .x_scale = 1.0F / 64,
+                                                         .x_zero_point = x_zero_point,
+                                                         .y_scale = static_cast<float>(y_scale),
+                                                         .y_zero_point = y_zero_point}),
+          .inputs = {u8(x)}};
+}
+
+std::vector<CaseSpec> quantized_mean_cases() {
+  return {mean_case({1, 1, 1, 1}, 0, 0, 1.0 / 64),      mean_case({2, 3, 2, 2}, 0, 0, 1.0 / 64),
+          mean_case({2, 64, 7, 7}, 0, 0, 1.0 / 128),    mean_case({3, 132, 7, 5}, 128, 128, 1.0 / 256),
+          mean_case({2, 130, 3, 17}, 100, 7, 1.0 / 64), mean_case({1, 512, 8, 8}, 0, 255, 1.0 / 256),
+          mean_case({5, 48, 1, 9}, 0, 0, 1.0 / 1024)};
+}
+
+CaseSpec quantized_mean_request(Written& r) {
+  if (r.sizes.size() != 4) bad(r, "N,C,H,W");
+  return mean_case(r.sizes, 0, 0, 1.0 / 128);
+}
+
 }  // namespace
 
 std::vector<OpInfo> rows() {
@@ -348,6 +387,13 @@ std::vector<OpInfo> rows() {
        .cases = quantized_linear_cases,
        .typical = linear_case(8, 2048, 1000, true, 0),
        .request = quantized_linear_request},
+      {.id = GPUNN_OP_QUANTIZED_GLOBAL_AVG_POOL2D,
+       .flops = quantized_mean_flops,
+       .reference = quantized_mean_reference,
+       .tolerance = {{exact_scale, "sums of integers, a quotient, scaled by powers of two"}},
+       .cases = quantized_mean_cases,
+       .typical = mean_case({64, 2048, 7, 7}, 0, 0, 1.0 / 128),
+       .request = quantized_mean_request},
   };
 }
 

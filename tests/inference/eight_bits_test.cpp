@@ -85,13 +85,67 @@ class Program {
   bool rounds_;
 };
 
+// A convolution of 1x1 and the mean of windows behind it, both stored with scales that are powers of two: of whole
+// images of 8 x 8 by default, so that every mean is exact.
+class MeanProgram {
+ public:
+  explicit MeanProgram(int32_t window = 8) {
+    constexpr int64_t kSide = 8, kChannels = 5, kFilters = 70;
+    const ValueId x = graph.add_value("x", {DType::f32, {3, kChannels, kSide, kSide}}, graph::Storage::data);
+    const ValueId pixels = graph.add1(GPUNN_OP_RELU, "pixels", {}, {x});
+    const ValueId in = graph.add1(GPUNN_OP_FAKE_QUANTIZE, "in", stored_with(1.0F / 64), {pixels});
+    gpunn_conv2d_attrs attrs{};
+    for (std::size_t i = 0; i < 2; ++i) attrs.stride[i] = attrs.dilation[i] = 1;
+    attrs.groups = 1;
+    const ValueId w = weight("weight", {kFilters, kChannels, 1, 1});
+    const ValueId sums = graph.add1(GPUNN_OP_CONV2D, "convolution", Attributes::of(attrs), {in, w});
+    const ValueId y = graph.add1(GPUNN_OP_BIAS_ADD, "biased", {}, {sums, weight("bias", {kFilters})});
+    const ValueId kept = graph.add1(GPUNN_OP_FAKE_QUANTIZE, "kept", stored_with(1.0F / 32), {y});
+    gpunn_pool2d_attrs pool{};
+    pool.window[0] = pool.window[1] = pool.stride[0] = pool.stride[1] = window;
+    const ValueId mean = graph.add1(GPUNN_OP_AVG_POOL2D, "mean", Attributes::of(pool), {kept});
+    const ValueId stored = graph.add1(GPUNN_OP_FAKE_QUANTIZE, "mean.kept", stored_with(1.0F / 128), {mean});
+    graph.add_into(GPUNN_OP_COPY, "y", {}, {stored},
+                   {graph.add_value("y", graph.value(stored).type, graph::Storage::state)});
+  }
+
+  Graph graph;
+
+ private:
+  ValueId weight(const std::string& name, const Shape& shape) {
+    const ValueId w = graph.add_value(name, {DType::f32, shape}, graph::Storage::parameters);
+    graph.value(w).constant = true;
+    return w;
+  }
+};
+
 std::ptrdiff_t ops_of(const Graph& g, int32_t op) { return std::ranges::count(g.nodes(), op, &Node::op); }
 
-// The program with DEQUANTIZE, the op on numbers and QUANTIZE in place of each op that moves stored numbers.
+// Adds what the mean of stored images stands for.
+void append_mean_in_numbers(Graph& g, const Node& node) {
+  const auto attrs = node.attrs.as<gpunn_requantize_attrs>();
+  const auto stored = [](float scale, int32_t zero_point) {
+    return Attributes::of(gpunn_quantize_attrs{.struct_size = 0, .scale = scale, .zero_point = zero_point});
+  };
+  const Shape& x = g.value(node.inputs[0]).type.shape;
+  gpunn_pool2d_attrs whole{};
+  for (std::size_t i = 0; i < 2; ++i) whole.window[i] = whole.stride[i] = static_cast<int32_t>(x[2 + i]);
+  const ValueId numbers =
+      g.add1(GPUNN_OP_DEQUANTIZE, node.name + ".in", stored(attrs.x_scale, attrs.x_zero_point), {node.inputs[0]});
+  const ValueId mean = g.add1(GPUNN_OP_AVG_POOL2D, node.name, Attributes::of(whole), {numbers});
+  g.add_into(GPUNN_OP_QUANTIZE, node.name + ".out", stored(attrs.y_scale, attrs.y_zero_point), {mean}, node.outputs);
+}
+
+// The program with DEQUANTIZE, the op on numbers and QUANTIZE in place of each op that moves stored numbers, or is a
+// mean of them.
 Graph in_numbers(Graph g) {
   std::vector<Node> nodes = std::move(g.nodes());
   g.nodes().clear();
   for (Node& node : nodes) {
+    if (node.op == GPUNN_OP_QUANTIZED_GLOBAL_AVG_POOL2D) {
+      append_mean_in_numbers(g, node);
+      continue;
+    }
     const bool joins = node.op == GPUNN_OP_QUANTIZED_CONCAT;
     if (!joins && node.op != GPUNN_OP_QUANTIZED_MAX_POOL2D) {
       g.nodes().push_back(std::move(node));
@@ -154,6 +208,29 @@ TEST_CASE("a max-pool and a concatenation of stored numbers give the bits of tho
   const std::vector<std::byte> found = run(stored.graph, backend);
   CHECK(std::ranges::count(found, std::byte{0}) < std::ssize(found) / 2);
   CHECK(found == run(in_numbers(stored.graph), backend));
+}
+
+TEST_CASE("a mean of whole images between two stored tensors gives the bits of one of numbers") {
+  const plugins::PluginRegistry registry;
+  execution::Backend backend(registry, "cpu");
+  const MeanProgram program;
+  Graph stored = program.graph;
+  const std::vector<inference::EightBitOp> ops = inference::use_eight_bits(stored, backend);
+  REQUIRE(ops.size() == 2);
+  CHECK(ops_of(stored, GPUNN_OP_QUANTIZED_GLOBAL_AVG_POOL2D) == 1);
+  CHECK(ops_of(stored, GPUNN_OP_AVG_POOL2D) == 0);
+  const std::vector<std::byte> found = run(stored, backend);
+  CHECK(std::ranges::count(found, std::byte{0}) < 3 * std::ssize(found) / 4);
+  CHECK(found == run(in_numbers(stored), backend));
+}
+
+TEST_CASE("a mean of parts of images stays one of numbers") {
+  const plugins::PluginRegistry registry;
+  execution::Backend backend(registry, "cpu");
+  MeanProgram program(2);
+  inference::use_eight_bits(program.graph, backend);
+  CHECK(ops_of(program.graph, GPUNN_OP_QUANTIZED_CONV2D) == 1);
+  CHECK(ops_of(program.graph, GPUNN_OP_AVG_POOL2D) == 1);
 }
 
 TEST_CASE("tensors of two scales are joined as numbers") {

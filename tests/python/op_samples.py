@@ -160,6 +160,7 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
         {"x_scale": 1 / 64, "y_scale": 1 / 16, "x_zero_point": 128, "y_zero_point": 128},
     ),
     "quantized_max_pool2d": lambda: ([bytes_of(*X)], {"window": [2, 2]}),
+    "quantized_global_avg_pool2d": lambda: ([bytes_of(*X)], {"x_scale": 1 / 64, "y_scale": 1 / 128}),
     "quantized_concat": lambda: ([bytes_of(2, 3), bytes_of(2, 1, seed=1)], {"axis": 1}),
     "quantized_linear": lambda: (
         [bytes_of(3, 5), bytes_of(4, 5, seed=1), np.full(4, 1 / 512, np.float32), floats(4)],

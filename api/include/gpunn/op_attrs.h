@@ -435,6 +435,15 @@ typedef struct gpunn_quantized_conv2d_attrs {
   int32_t y_zero_point;
 } gpunn_quantized_conv2d_attrs;
 
+/* y is stored in eight bits, as x is, but by another scale and zero point. */
+typedef struct gpunn_requantize_attrs {
+  uint32_t struct_size;
+  float x_scale;
+  int32_t x_zero_point;
+  float y_scale;
+  int32_t y_zero_point;
+} gpunn_requantize_attrs;
+
 #ifdef __cplusplus
 }
 #endif

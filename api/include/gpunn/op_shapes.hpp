@@ -539,6 +539,12 @@ inline void require_attributes(int32_t op, const AnyAttributes& attributes, Tens
       require_eight_bits(a.scale, a.zero_point);
       break;
     }
+    case GPUNN_OP_QUANTIZED_GLOBAL_AVG_POOL2D: {
+      const auto a = attributes.as<gpunn_requantize_attrs>();
+      require_eight_bits(a.x_scale, a.x_zero_point);
+      require_eight_bits(a.y_scale, a.y_zero_point);
+      break;
+    }
     case GPUNN_OP_DROPOUT:
       require_beta(attributes.as<gpunn_dropout_attrs>().p, "p");
       break;
@@ -642,6 +648,8 @@ inline Tensor computed_output(int32_t op, const AnyAttributes& attributes, Tenso
       return f32(pooling_shape(attributes.as<gpunn_pool2d_attrs>(), in[0].shape));
     case GPUNN_OP_QUANTIZED_MAX_POOL2D:
       return {GPUNN_U8, pooling_shape(attributes.as<gpunn_pool2d_attrs>(), in[0].shape)};
+    case GPUNN_OP_QUANTIZED_GLOBAL_AVG_POOL2D:
+      return {GPUNN_U8, {in[0].shape[0], in[0].shape[1], 1, 1}};
     case GPUNN_OP_AVG_POOL2D_BACKWARD:
       return f32(average_gradient_shape(attributes, in[0].shape));
     case GPUNN_OP_UPSAMPLE2D:

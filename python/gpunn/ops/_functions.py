@@ -106,6 +106,7 @@ __all__ = [
     "quantize_filter",
     "quantized_concat",
     "quantized_conv2d",
+    "quantized_global_avg_pool2d",
     "quantized_linear",
     "quantized_max_pool2d",
     "random_affine",
@@ -3074,3 +3075,34 @@ def quantized_linear(
     Returns ``y``: [N, K] of f32.
     """
     return call("quantized_linear", (x, w, row_scale, bias), {"scale": scale, "zero_point": zero_point}, out, backend)
+
+
+def quantized_global_avg_pool2d(
+    x: Array,
+    *,
+    x_scale: float,
+    x_zero_point: int = 0,
+    y_scale: float,
+    y_zero_point: int = 0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """Mean of each plane, in eight bits.
+
+    ``x:u8[N,C,H,W] -> y:u8[?]; H>0 W>0``
+
+    ``x``: [N, C, H, W] of u8.
+    ``x_scale``: scale of x.
+    ``x_zero_point``: zero point of x.
+    ``y_scale``: scale of y.
+    ``y_zero_point``: zero point of y.
+
+    Returns ``y``: any shape of u8.
+    """
+    attributes = {
+        "x_scale": x_scale,
+        "x_zero_point": x_zero_point,
+        "y_scale": y_scale,
+        "y_zero_point": y_zero_point,
+    }
+    return call("quantized_global_avg_pool2d", (x,), attributes, out, backend)
