@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "cli/bench_report.hpp"
@@ -171,6 +172,9 @@ ExitCode run_inference(const BenchArguments& arguments, bool as_json) {
     options.image_size = {size.height, size.width};
   }
   if (!arguments.precisions.empty()) options.overrides.push_back({"training.precision", arguments.precisions});
+  if (!arguments.step.kernels.empty()) {
+    options.overrides.push_back({"kernels", fmt::format("[{}]", fmt::join(arguments.step.kernels, ", "))});
+  }
   const InferenceBenchReport report = bench_inference(
       arguments.what[1],
       {.batches = batch_sizes(arguments.batches), .warmup = arguments.step.warmup, .profile = arguments.profile.get()},
