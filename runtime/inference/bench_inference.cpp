@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/files.hpp"
+#include "execution/backend.hpp"
 #include "inference/context.hpp"
 #include "inference/forward_weights.hpp"
 #include "inference/open_model.hpp"
@@ -77,7 +78,10 @@ InferenceBenchRow measure_calls(const Measured& measured, int64_t rows, const In
   std::vector<std::byte> answers(static_cast<std::size_t>(rows) * context.row_bytes(output));
   const inference::OutputTarget target{.output = output, .data = answers.data()};
   const auto call = [&] { context.run(rows, samples.data(), {&target, 1}); };
-  for (int64_t i = 0; i < options.warmup; ++i) call();
+  call();
+  const execution::Backend* const used = &context.backend();
+  execution::require_wanted_kernels({&used, 1}, used->options().kernels, false);
+  for (int64_t i = 1; i < options.warmup; ++i) call();
   std::vector<double> times;
   const Clock::time_point begin = Clock::now();
   for (Clock::time_point last = begin; times.size() < kMostCalls;) {

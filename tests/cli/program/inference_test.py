@@ -88,6 +88,9 @@ class Inference(ProgramTest):
         self.assertIn("int8      2 convolutions, 3 dense layers", text)
         plan = self.gpunn("plan", "--inference", "int8.onnx", "--backend", "cpu").stdout
         self.assertIn("QUANTIZED_CONV2D", plan)
+        bench = ("bench", "infer", "int8.onnx", "--batch", "1", "--backend", "cpu", "--warmup", "1", "--kernel")
+        self.gpunn(*bench, "quantized:portable")
+        self.assertIn("quantized:portable", self.gpunn(*bench, "quantized:nothing", code=2).stderr)
         before, after = (
             json.loads(self.gpunn("eval", model, *data, "--backend", "cpu", "--json").stdout)["accuracy"]
             for model, data in ((self.run_folder, ()), ("int8.onnx", ("--data", DIGITS, *FEW)))
