@@ -4,6 +4,8 @@
 #include <gpunn/progress.hpp>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <exception>
 #include <map>
 #include <optional>
@@ -25,6 +27,8 @@ namespace {
 // and not so many nodes that making the graph takes longer than it saves.
 constexpr int64_t kMostCapturedNodes = 2048;
 constexpr int64_t kMostRuns = 32;
+// A program of so few steps is launched in graphs of fewer runs, too.
+constexpr int64_t kFewSteps = 4;
 
 // The address of each value of a graph.
 std::vector<void*> bind_values(Backend& backend, Variables& variables, const graph::Graph& graph,
@@ -99,8 +103,9 @@ struct Executable::Impl {
   Mode mode = Mode::warm_up;
   std::string not_capturable;  // known before the first run
   std::string eager_reason;
-  std::unique_ptr<Backend::Captured> captured;          // one run
-  std::unique_ptr<Backend::Captured> captured_several;  // runs_per_launch
+  std::unique_ptr<Backend::Captured> captured;  // one run
+  // Of several runs: of runs_per_launch, behind those of 2, 4, ... for what is left.
+  std::map<int64_t, std::unique_ptr<Backend::Captured>> captured_several;
   int64_t runs_per_launch = 1;
   std::vector<MemoryAccess> accesses;  // by step
   std::unique_ptr<Streams> streams;    // where steps may run at the same time
@@ -255,26 +260,31 @@ struct Executable::Impl {
     }
   }
 
-  void launch_several() {
-    if (captured_several == nullptr) {
+  // How many runs the next launch has. Short steps lose more by a launch each than it takes to capture a few graphs.
+  int64_t runs_of_launch(int64_t times) const {
+    if (times >= runs_per_launch) return runs_per_launch;
+    return std::ssize(steps) <= kFewSteps ? static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(times))) : 1;
+  }
+
+  // Returns how many runs were launched.
+  int64_t launch_several(int64_t runs) {
+    std::unique_ptr<Backend::Captured>& several = captured_several[runs];
+    if (several == nullptr) {
       try {
-        captured_several = capture(runs_per_launch);
+        several = capture(runs);
       } catch (const std::exception&) {  // one run a launch serves as well
-        runs_per_launch = 1;
-        captured->launch();
-        return;
+        runs_per_launch = runs = 1;
       }
     }
-    captured_several->launch();
+    (runs > 1 ? several : captured)->launch();
+    return runs;
   }
 
   void run(int64_t times) {
     while (times > 0) {
       if (mode == Mode::try_capture) try_capture();
-      if (mode == Mode::launch && runs_per_launch > 1 && times >= runs_per_launch) {
-        const int64_t done = runs_per_launch;
-        launch_several();
-        times -= runs_per_launch > 1 ? done : 1;
+      if (const int64_t runs = runs_of_launch(times); mode == Mode::launch && runs > 1) {
+        times -= launch_several(runs);
         continue;
       }
       if (mode == Mode::launch) {

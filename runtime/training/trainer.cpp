@@ -234,9 +234,10 @@ void Trainer::train_epoch() {
     const bool record = step_ % record_every == 0 && step_ < end;
     const bool save_now =
         experiment.checkpoint.every_steps > 0 && step_ % experiment.checkpoint.every_steps == 0 && step_ < end;
-    const bool due = as_first_rank(options_.listener != nullptr && Clock::now() - last_report_ >= kReportInterval);
     const bool history_full = step_ - looked_at_ >= kLossHistorySize;
-    if (record || due || save_now || history_full) {
+    // All ranks know of the others, and need not meet.
+    if (record || save_now || history_full ||
+        as_first_rank(options_.listener != nullptr && Clock::now() - last_report_ >= kReportInterval)) {
       set_stepping(false);
       look();
       epoch_seconds_ += seconds_since(start);
