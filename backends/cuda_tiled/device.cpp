@@ -22,7 +22,12 @@ TiledDevice::TiledDevice(const gpunn_device_options& options)
 }
 
 void TiledDevice::join_ranks(const plugin::CommunicatorOptions& options) {
-  peers_ = std::make_unique<cuda::PeerGroup>(*this, options);
+  try {
+    peers_ = std::make_unique<cuda::PeerGroup>(*this, options);
+  } catch (const plugin::Failure& failure) {
+    log(GPUNN_LOG_INFO, std::string("sums over ranks stay outside of fused steps: ") + failure.what());
+    throw;
+  }
 }
 
 void TiledDevice::abort_ranks() noexcept {

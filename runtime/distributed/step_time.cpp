@@ -34,7 +34,7 @@ CollectiveTime time_of(const PlannedCollective& collective, const Cluster& clust
   const int machines = (devices + cluster.per_machine - 1) / cluster.per_machine;
   const auto bytes = static_cast<double>(collective.bytes);
   if (in_one_shot(collective, cluster)) {
-    const double sent = 2 * bytes * (devices - 1);
+    const double sent = bytes * (devices - 1);
     return {cluster.fused_seconds + sent / cluster.inside.bytes_per_second, "one-shot"};
   }
   const bool sum_on_all = collective.op == "ALL_REDUCE";

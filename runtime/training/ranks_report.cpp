@@ -78,7 +78,7 @@ PlannedRanks describe_ranks(const execution::CompiledProgram& program, const Div
     one.fused = std::ranges::any_of(program.subgraphs.taken, [&](const execution::Subgraph& subgraph) {
       return n >= subgraph.nodes.first && n < subgraph.nodes.end();
     });
-    one.sent_bytes = one.fused ? 2 * one.bytes * (devices - 1)
+    one.sent_bytes = one.fused ? one.bytes * (devices - 1)
                                : (node.op == GPUNN_OP_ALL_REDUCE ? 2 : 1) * one.bytes * (devices - 1) / devices;
     for (std::size_t earlier = n; earlier-- > 0 && one.starts_after < 0;) {
       if (touch(g, g.nodes()[earlier], node)) one.starts_after = static_cast<int64_t>(earlier);

@@ -17,7 +17,7 @@ struct PlannedCollective {
   int64_t starts_after = 0;  // index of the op after which it can begin; -1: at once
   uint64_t bytes = 0;        // of the whole tensor that is summed or gathered
   uint64_t sent_bytes = 0;   // by each device, over a ring; in one shot, to each of the others
-  // Whether a fused subgraph exchanges it: in one shot, in words of which half is the number of the step.
+  // Whether a fused subgraph exchanges it, in one shot.
   bool fused = false;
   // Shares of the step's estimated work, 0 to 1: done before the collective can begin, and before its result is needed.
   double begins_at = 0, needed_at = 1;
