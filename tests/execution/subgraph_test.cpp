@@ -92,6 +92,10 @@ TEST_CASE("a fused subgraph is one step, captured as such, and has no memory wit
     CHECK(control->launches == 3);
     bound.executable.run(200);
     bound.check_after(204);
+    const int32_t launches = control->launches;
+    bound.executable.run(46);  // 32, 8, 4, 2
+    bound.check_after(250);
+    CHECK(control->launches == launches + 4);
     CHECK(control->open_subgraphs == 1);
     int marks = 0;
     bound.executable.run_marked([&](std::size_t) { ++marks; });
