@@ -31,8 +31,8 @@ cudaError_t tried(cudaError_t error) {
 cudaError_t allocate(void*& memory, std::size_t bytes, cudaIpcMemHandle_t& handle) {
   cudaError_t error = tried(cudaMalloc(&memory, bytes));
   if (error != cudaSuccess) return error;
-  // The streams of a training don't wait for the one on which it is set.
-  error = tried(cudaMemset(memory, 0xFF, bytes));
+  // The streams of a training don't wait for the one on which it is cleared.
+  error = tried(cudaMemset(memory, 0, bytes));
   if (error == cudaSuccess) error = tried(cudaStreamSynchronize(cudaStreamLegacy));
   if (error == cudaSuccess) error = tried(cudaIpcGetMemHandle(&handle, memory));
   return error;

@@ -40,7 +40,7 @@ class PeerGroup {
 // Memory of this rank that the others write to, and theirs. All ranks create and size it alike.
 class PeerArena {
  public:
-  // All its bits are set. Throws Failure on every rank if one of them fails.
+  // Holds zeros. Throws Failure on every rank if one of them fails.
   PeerArena(const PeerGroup& group, std::size_t bytes);
   PeerArena(const PeerArena&) = delete;
   PeerArena& operator=(const PeerArena&) = delete;

@@ -13,10 +13,6 @@
 
 namespace gpunn::cuda_tiled {
 
-__device__ __forceinline__ uint64_t tagged(float value, uint32_t run) {
-  return uint64_t{run} << 32 | __float_as_uint(value);
-}
-
 __device__ __forceinline__ void tell(uint64_t* to, float2 values, uint32_t run) {
   asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(tagged(values.x, run)),
                "l"(tagged(values.y, run))

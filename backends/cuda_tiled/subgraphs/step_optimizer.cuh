@@ -269,8 +269,7 @@ __device__ __forceinline__ float finish_gradients(const StepPlan& plan, const Up
     float sums[COUNT];
 #pragma unroll
     for (int j = 0; j < COUNT; ++j) sums[j] = gradient(j);
-    const int block = static_cast<int>(blockIdx.x);
-    add_over_ranks(tensors.peers, shared_run(), first_word(plan, block) + static_cast<int>(threadIdx.x) * COUNT, sums);
+    add_over_ranks(tensors.peers, shared_run(), place, sums);
     return use_gradients<PARTS>(plan, tensors, rates, parameters, place, [&](int j) { return sums[j]; });
   } else {
     return use_gradients<PARTS>(plan, tensors, rates, parameters, place, gradient);

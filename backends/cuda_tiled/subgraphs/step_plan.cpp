@@ -86,6 +86,28 @@ unsigned update_parts_of(const StepNetwork& network, unsigned parts) {
   return ranks ? kRankPart : parts & kNormPart;
 }
 
+// The end of all parameters, in elements.
+int64_t end_of_parameters(const StepNetwork& network) {
+  int64_t end = 0;
+  const auto reach = [&](int64_t at, int64_t size) { end = std::max(end, at < 0 ? 0 : at + size); };
+  const auto reach_norm = [&](const StepNorm& norm, int64_t channels) {
+    if (norm.there == 0) return;
+    reach(norm.gamma, channels);
+    reach(norm.beta, channels);
+  };
+  for (const ConvShape& conv : network.convs) {
+    reach(conv.weight, int64_t{conv.filters} * conv.channels * conv.rows * conv.columns);
+    reach(conv.bias, conv.filters);
+    reach_norm(conv.finish.norm, conv.filters);
+  }
+  for (const DenseShape& dense : network.dense) {
+    reach(dense.weight, int64_t{dense.inputs} * dense.outputs);
+    reach(dense.bias, dense.outputs);
+    reach_norm(dense.finish.norm, dense.outputs);
+  }
+  return end;
+}
+
 // Slots of a dense product's sums: see step_dense.cuh.
 int dense_splits(int rows, int length, int images, int warps) {
   const int tile = dense_tile(images);
@@ -352,6 +374,7 @@ std::optional<StepPlan> lay_out(const StepNetwork& network, int budget, const St
   plan.first_row = network.first_row;
   plan.world = network.world;
   plan.loss_weight = network.loss_weight;
+  plan.words = network.world > 1 ? end_of_parameters(network) + 1 : 0;
   plan.pass_advance = network.pass_advance;
   plan.images = B::kImages;
   plan.n_convs = static_cast<int>(network.convs.size());
@@ -405,8 +428,6 @@ std::optional<StepPlan> lay_out(const StepNetwork& network, int budget, const St
     plan.partial_sums = plan.batch;
   }
   lay_out_workspace(plan);
-  // A rank's words begin at a multiple of 16 bytes.
-  if (plan.world > 1) plan.words = first_word(plan, plan.update_blocks) + 4;
 
   plan.loss_gradient = network.loss_gradient;
   plan.optimizer = network.optimizer;
@@ -471,7 +492,7 @@ std::optional<StepPlan> plan_rounds(const StepNetwork& network, const StepLimits
 // Why ranks can't add up their gradients within the step. Empty: they can.
 std::string refuse_ranks(const StepPlan& plan, const StepLimits& limits) {
   if (plan.world > kMostStepRanks) return "more than " + std::to_string(kMostStepRanks) + " ranks";
-  if (plan.words * (plan.world - 1) * static_cast<int64_t>(sizeof(uint32_t)) > kMostSentBytes) {
+  if (plan.words * (plan.world - 1) * static_cast<int64_t>(sizeof(uint64_t)) > kMostSentBytes) {
     return "gradients of too many bytes for an exchange within the step";
   }
   // What counts and draws are two blocks more. A multiprocessor has room for two by the kernel's launch bounds.

@@ -360,7 +360,7 @@ struct alignas(16) StepPlan {
   int first_row;  // in the batch of all ranks
   int world;
   float loss_weight;
-  int64_t words;  // that a rank sends another in a step: by block and thread a gradient each, and the loss
+  int64_t words;  // that a rank sends another in a step: a gradient each, and the loss as the last
   int64_t pass_advance;
   // For large batches: the images of a block of dense layers; otherwise 0. A block of convolutions stores `kept` floats
   // of each image, from `kept_from` on in shared memory, to the workspace and reloads them in the backward pass.
@@ -486,7 +486,7 @@ struct GeneralTensors : StepTensors {
 
 // Memory through which the ranks of a step exchange their gradients (step_ranks.cuh).
 struct PeerWords {
-  uint32_t* of[kMostStepRanks];  // by rank, as this GPU reaches it: [parity of the run][sender][word]
+  uint64_t* of[kMostStepRanks];  // by rank, as this GPU reaches it: [parity of the run][sender][word]
   const uint32_t* stop;          // of the host: not 0 if another rank is lost
   uint32_t* stopped;             // of this GPU: likewise
   int rank, world;
@@ -495,15 +495,7 @@ struct PeerWords {
 
 // How much memory a rank offers the others.
 constexpr std::size_t peer_bytes(const StepPlan& plan) {
-  return static_cast<std::size_t>(plan.words * plan.world) * 2 * sizeof(uint32_t);
-}
-
-// The first word of a block of the second kernel, which has as many as gradients. Behind those of all blocks that have
-// gradients is the loss.
-constexpr int64_t first_word(const StepPlan& plan, int block) {
-  constexpr int kTile = kUpdateRows * kUpdateColumns;
-  return block < plan.dense_blocks ? int64_t{block} * kTile
-                                   : int64_t{plan.dense_blocks} * kTile + (block - plan.dense_blocks) * kUpdateSums;
+  return static_cast<std::size_t>(plan.words * plan.world) * 2 * sizeof(uint64_t);
 }
 
 // The additional tensors of a step with ranks.

@@ -1,12 +1,12 @@
 // Sums over the ranks of a training, inside the second kernel of a step: an all-reduce in one shot.
 //
-// A thread that has gradients writes them to the memory of every other rank, and waits until theirs have arrived in its
-// own memory. It adds them in the order of the ranks, so that all ranks have the same bits. A word that has not arrived
-// holds kAbsent, which no gradient is. So the reader needs no flag, and the writer no fence. After the reader has the
-// word it puts kAbsent there again, for the run after the next.
+// A thread that has a gradient writes it to the memory of every other rank, in a word together with the number of the
+// run, and waits until theirs have arrived in its own memory. It adds them in the order of the ranks, so that all ranks
+// have the same bits. A word is written at once, so no fence and no barrier is needed. This is the protocol that NCCL
+// calls LL. It doubles the bytes, which is why it is for small networks.
 //
 // Runs take turns between two halves of the memory. A rank writes the words of run n + 2 after it has read all of run
-// n + 1, which the others wrote after they had read and cleared all of run n.
+// n + 1, which the others wrote after they had read all of run n.
 //
 // A wait ends if the host says that a rank is lost: the sums are wrong then, and the host throws them away.
 #pragma once
@@ -31,50 +31,14 @@ __device__ __forceinline__ uint32_t& shared_run() {
   return run;
 }
 
-// What a word holds before it arrives: the memory is cleared to it (PeerArena). A NaN, in place of which another NaN is
-// sent.
-inline constexpr uint32_t kAbsent = 0xFFFFFFFF;
-
-__device__ __forceinline__ uint32_t word_of(float value) {
-  const uint32_t word = __float_as_uint(value);
-  return word == kAbsent ? 0x7FFFFFFF : word;
+__device__ __forceinline__ void tell_peer(uint64_t* to, float value, uint32_t run) {
+  asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(to), "l"(tagged(value, run)) : "memory");
 }
 
-// COUNT words, 1 or 4, at a multiple of their size.
-template <int COUNT>
-struct Words {
-  static_assert(COUNT == 1 || COUNT == 4);
-  uint32_t word[COUNT];
-
-  __device__ __forceinline__ bool there() const {
-    bool all = true;
-#pragma unroll
-    for (int j = 0; j < COUNT; ++j) all = all && word[j] != kAbsent;
-    return all;
-  }
-};
-
-template <int COUNT>
-__device__ __forceinline__ void store_words(uint32_t* to, const Words<COUNT>& words) {
-  if constexpr (COUNT == 4) {
-    asm volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.word[0]),
-                 "r"(words.word[1]), "r"(words.word[2]), "r"(words.word[3])
-                 : "memory");
-  } else {
-    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(to), "r"(words.word[0]) : "memory");
-  }
-}
-
-template <int COUNT>
-__device__ __forceinline__ void load_words(const uint32_t* from, Words<COUNT>& words) {
-  if constexpr (COUNT == 4) {
-    asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(words.word[0]), "=r"(words.word[1]), "=r"(words.word[2]), "=r"(words.word[3])
-                 : "l"(from)
-                 : "memory");
-  } else {
-    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(words.word[0]) : "l"(from) : "memory");
-  }
+__device__ __forceinline__ uint64_t word_of_peer(const uint64_t* from) {
+  uint64_t word = 0;
+  asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(word) : "l"(from) : "memory");
+  return word;
 }
 
 __device__ __forceinline__ uint64_t nanoseconds() {
@@ -114,39 +78,51 @@ class PeerPatience {
   uint64_t since_ = 0;
 };
 
-// Replaces sums[j] by its sum over all ranks, exchanged as the words from `at` on.
-template <int COUNT>
-__device__ __forceinline__ void add_over_ranks(const PeerWords& peers, uint32_t run, int64_t at, float (&sums)[COUNT]) {
+// Replaces sums[j] by its sum over all ranks, where word place(j) is not negative.
+template <int COUNT, class Place>
+__device__ __forceinline__ void add_over_ranks(const PeerWords& peers, uint32_t run, Place place,
+                                               float (&sums)[COUNT]) {
   const int64_t half = (run & 1U) != 0 ? peers.world * peers.words : 0;
-  Words<COUNT> own;
-#pragma unroll
-  for (int j = 0; j < COUNT; ++j) own.word[j] = word_of(sums[j]);
+  const int64_t from_me = half + peers.rank * peers.words;
 #pragma unroll 1
   for (int i = 1; i < peers.world; ++i) {
     // Not all ranks write to one of them first.
     const int other = peers.rank + i < peers.world ? peers.rank + i : peers.rank + i - peers.world;
-    store_words(peers.of[other] + half + peers.rank * peers.words + at, own);
+    uint64_t* to = peers.of[other] + from_me;
+#pragma unroll
+    for (int j = 0; j < COUNT; ++j) {
+      const int at = place(j);
+      if (at >= 0) tell_peer(to + at, sums[j], run);
+    }
   }
+  float own[COUNT];
+#pragma unroll
+  for (int j = 0; j < COUNT; ++j) own[j] = sums[j];
   PeerPatience patience(peers);
 #pragma unroll 1
   for (int rank = 0; rank < peers.world; ++rank) {
-    Words<COUNT> words = own;
-    if (rank != peers.rank) {
-      uint32_t* from = peers.of[peers.rank] + half + rank * peers.words + at;
+    float values[COUNT];
+    if (rank == peers.rank) {
+#pragma unroll
+      for (int j = 0; j < COUNT; ++j) values[j] = own[j];
+    } else {
+      const uint64_t* from = peers.of[peers.rank] + half + rank * peers.words;
+      bool all = false;
       while (true) {
-        load_words(from, words);
-        if (words.there() || patience.exhausted()) break;
+        all = true;
+#pragma unroll
+        for (int j = 0; j < COUNT; ++j) {
+          const int at = place(j);
+          const uint64_t word = at >= 0 ? word_of_peer(from + at) : uint64_t{run} << 32;
+          values[j] = __uint_as_float(static_cast<uint32_t>(word));
+          all = all && word >> 32 == run;
+        }
+        if (all || patience.exhausted()) break;
+        __nanosleep(20);
       }
-      Words<COUNT> cleared;
-#pragma unroll
-      for (int j = 0; j < COUNT; ++j) cleared.word[j] = kAbsent;
-      store_words(from, cleared);
     }
 #pragma unroll
-    for (int j = 0; j < COUNT; ++j) {
-      const float value = __uint_as_float(words.word[j]);
-      sums[j] = rank == 0 ? value : sums[j] + value;
-    }
+    for (int j = 0; j < COUNT; ++j) sums[j] = rank == 0 ? values[j] : sums[j] + values[j];
   }
 }
 

@@ -53,7 +53,7 @@ class RankWords {
               .rank = group.rank(),
               .world = group.world(),
               .words = plan.words};
-    for (int rank = 0; rank < group.world(); ++rank) words_.of[rank] = static_cast<uint32_t*>(arena_.of(rank));
+    for (int rank = 0; rank < group.world(); ++rank) words_.of[rank] = static_cast<uint64_t*>(arena_.of(rank));
   }
   const PeerWords& words() const {
     group_.throw_if_lost();
@@ -119,8 +119,9 @@ class StepSubgraph final : public Subgraph {
     tensors.plan = plan_memory_.get<StepPlan>();
     tensors.noted = noted_memory_.get<NotedBatches>();
     if (plan_.world > 1) {
-      if (!ranks_)
+      if (!ranks_) {
         throw Failure(GPUNN_INVALID_ARGUMENT, "a step that was planned for several ranks can't be run by one");
+      }
       tensors.peers = ranks_->words();
     }
     launch_step(plan_, tensors, cuda::native(stream));

@@ -32,6 +32,11 @@ __device__ __forceinline__ int cluster_rank() {
   return static_cast<int>(rank);
 }
 
+// A value in a word with the number of the run. Who reads the word sees from it that the value has arrived.
+__device__ __forceinline__ uint64_t tagged(float value, uint32_t run) {
+  return uint64_t{run} << 32 | __float_as_uint(value);
+}
+
 // What blocks of a cluster send each other is counted by a barrier in the receiver's shared memory, which costs neither
 // a fence nor a wait for other blocks: each exchange has a barrier of its own, used once, at the same place in all
 // blocks.

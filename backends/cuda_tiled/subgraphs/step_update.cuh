@@ -305,7 +305,9 @@ __device__ __forceinline__ void finish_step(const StepPlan& plan, const UpdateTe
     float loss[1] = {static_cast<float>(sum / static_cast<double>(head.count))};
     if constexpr (kAddsOverRanks<PARTS>) {
       loss[0] *= plan.loss_weight;
-      add_over_ranks(tensors.peers, run_of(tensors), first_word(plan, plan.update_blocks), loss);
+      const int at = static_cast<int>(plan.words) - 1;
+      add_over_ranks(
+          tensors.peers, run_of(tensors), [at](int) { return at; }, loss);
     }
     const int64_t remainder = head.step % plan.history;
     tensors.history[remainder < 0 ? remainder + plan.history : remainder] = loss[0];
