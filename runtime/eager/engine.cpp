@@ -387,7 +387,7 @@ class Engine::Impl {
 
   EngineOptions options_;
   execution::Backend backend_;
-  int forks_;  // at the time it was opened
+  int forks_;                 // at the time it was opened
   mutable std::mutex mutex_;  // the contract wants calls on one device one after another
   std::map<void*, std::unique_ptr<execution::CallerStream>> streams_;  // by native handle
   std::unordered_map<std::string, std::unique_ptr<Plan>> plans_;
