@@ -1452,14 +1452,14 @@ def instance_norm(
 ) -> tuple[Array, Array, Array]:
     """Normalisation of each channel of each row.
 
-    ``x[N,C,...] gamma[C] beta[C] -> y[N,C,...] mean[N,C] rstd[N,C]``
+    ``x:float[N,C,...] gamma[C] beta[C] -> y:float[N,C,...] mean[N,C] rstd[N,C]``
 
-    ``x``: [N, C, ...] of f32.
+    ``x``: [N, C, ...] of f32, bf16 or f16.
     ``gamma``: [C] of f32.
     ``beta``: [C] of f32.
     ``epsilon``: added to the variance.
 
-    Returns ``y``: [N, C, ...] of f32, ``mean``: [N, C] of f32, ``rstd``: [N, C] of f32.
+    Returns ``y``: [N, C, ...] of f32, bf16 or f16, ``mean``: [N, C] of f32, ``rstd``: [N, C] of f32.
     """
     return call("instance_norm", (x, gamma, beta), {"epsilon": epsilon}, out, backend)
 
@@ -1476,15 +1476,15 @@ def instance_norm_backward(
 ) -> tuple[Array, Array, Array]:
     """The gradients of instance_norm.
 
-    ``dy[N,C,...] x[N,C,...] gamma[C] mean[N,C] rstd[N,C] -> dx[N,C,...] dgamma[C] dbeta[C]``
+    ``dy:float[N,C,...] x:float[N,C,...] gamma[C] mean[N,C] rstd[N,C] -> dx:float[N,C,...] dgamma[C] dbeta[C]``
 
-    ``dy``: [N, C, ...] of f32.
-    ``x``: [N, C, ...] of f32.
+    ``dy``: [N, C, ...] of f32, bf16 or f16.
+    ``x``: [N, C, ...] of f32, bf16 or f16.
     ``gamma``: [C] of f32.
     ``mean``: [N, C] of f32.
     ``rstd``: [N, C] of f32.
 
-    Returns ``dx``: [N, C, ...] of f32, ``dgamma``: [C] of f32, ``dbeta``: [C] of f32.
+    Returns ``dx``: [N, C, ...] of f32, bf16 or f16, ``dgamma``: [C] of f32, ``dbeta``: [C] of f32.
     """
     return call("instance_norm_backward", (dy, x, gamma, mean, rstd), {}, out, backend)
 
