@@ -15,6 +15,7 @@ import io
 import re
 import shlex
 import sys
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -247,14 +248,7 @@ def picture(title: str, name: str) -> str:
 
 
 def wrapped(text: str) -> str:
-    lines, line = [], ""
-    for word in text.split():
-        if line and len(line) + 1 + len(word) > 100:
-            lines.append(line)
-            line = word
-        else:
-            line = f"{line} {word}".strip()
-    return "\n".join([*lines, line])
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def main() -> None:

@@ -8,11 +8,6 @@
 #endif
 
 namespace gpunn::cpu {
-namespace {
-
-constexpr int kFewRows = 12;  // as many sums as there are registers
-
-}  // namespace
 
 #if defined(GPUNN_INT8_PRODUCTS)
 
@@ -50,7 +45,7 @@ std::vector<Int8Products> usable_int8_products() {
   std::vector<Int8Products> usable = {{.name = "portable",
                                        .group = 1,
                                        .depth = 1,
-                                       .rows = kFewRows,
+                                       .rows = Int8Tile::kVectorRows,
                                        .begin = nullptr,
                                        .end = nullptr,
                                        .multiply = GPUNN_SELECT_ISA(int8_kernels).multiply}};
@@ -61,7 +56,7 @@ std::vector<Int8Products> usable_int8_products() {
     usable.push_back({.name = name,
                       .group = kFour,
                       .depth = kFour,
-                      .rows = kFewRows,
+                      .rows = Int8Tile::kVectorRows,
                       .begin = nullptr,
                       .end = nullptr,
                       .multiply = multiply});

@@ -11,6 +11,7 @@ namespace gpunn::cpu {
 // 0 behind k. a is readable up to a multiple of the group.
 struct Int8Tile {
   static constexpr int kMostRows = 32;
+  static constexpr int kVectorRows = 12;  // whose sums fit the vector registers
   static constexpr int kColumns = 32;
 
   int64_t k;

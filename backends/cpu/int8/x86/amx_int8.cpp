@@ -51,7 +51,7 @@ void multiply_tiles(const Int8Tile& t) {
 // Whole tiles of rows; those that are left would read behind the end of `a`.
 void multiply_amx(const Int8Tile& tile);
 void multiply_amx(const Int8Tile& tile) {
-  constexpr int kAtOnce = 12;  // rows of multiply_vnni512
+  constexpr int kAtOnce = Int8Tile::kVectorRows;
   const int whole = tile.rows / kTileRows * kTileRows;
   if (whole == 2 * kTileRows) {
     multiply_tiles<true>(tile);

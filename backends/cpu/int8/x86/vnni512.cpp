@@ -46,9 +46,6 @@ void multiply_up_to(const Int8Tile& t) {
 }  // namespace
 
 void multiply_vnni512(const Int8Tile& tile);
-void multiply_vnni512(const Int8Tile& tile) {
-  constexpr int kMostRows = 12;  // as many sums as there are registers
-  multiply_up_to<kMostRows>(tile);
-}
+void multiply_vnni512(const Int8Tile& tile) { multiply_up_to<Int8Tile::kVectorRows>(tile); }
 
 }  // namespace gpunn::cpu
