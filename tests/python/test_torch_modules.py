@@ -198,6 +198,17 @@ def test_images_become_channels_last_once() -> None:
         assert model(x).is_contiguous()
 
 
+def test_a_traced_model_calls_its_modules() -> None:
+    model = small_net().eval()
+    x = torch.randn(2, 3, 12, 12)
+    expected = model(x)
+    gpunn.torch.replace(model)
+    traced = torch.fx.symbolic_trace(model)
+    called = [node.target for node in traced.graph.nodes if node.op == "call_module"]
+    assert called == [name for name, module in model.named_modules() if name and not list(module.children())]
+    torch.testing.assert_close(traced(x), expected, rtol=1e-4, atol=1e-5)
+
+
 def test_only_some_classes() -> None:
     model = small_net()
     report = gpunn.torch.replace(model, only=[nn.Conv2d])

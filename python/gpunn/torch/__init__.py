@@ -21,7 +21,7 @@ from torch import nn
 from gpunn.ops import _backend
 from gpunn.ops._backend import Backend
 from gpunn.torch._direct import forget
-from gpunn.torch._modules import COUNTERPARTS
+from gpunn.torch._modules import COUNTERPARTS, seen_whole
 from gpunn.torch._register import registered
 
 __all__ = ["Backend", "Report", "registered", "replace", "restore"]
@@ -105,3 +105,4 @@ def restore(model: nn.Module) -> None:
 
 for _original, (_counterpart, _) in COUNTERPARTS.items():
     _counterpart._gpunn_original = _original  # type: ignore[attr-defined]
+    _counterpart.forward = seen_whole(_counterpart.forward)  # type: ignore[method-assign]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import fx, nn
 
 from gpunn.ops import _backend as _backends
 from gpunn.torch._direct import ModuleOp, call
@@ -210,6 +211,19 @@ class AdaptiveAvgPool2d(nn.AdaptiveAvgPool2d):
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return call(self, _MEAN, input) if input.dim() == 4 else super().forward(input)
+
+
+def seen_whole(forward: Callable[[Any, torch.Tensor], torch.Tensor]) -> Callable[[Any, torch.Tensor], torch.Tensor]:
+    """torch.fx records a call of the module, as it does of PyTorch's own, and doesn't look into its ``forward``."""
+
+    @functools.wraps(forward)
+    def run(self: Any, input: torch.Tensor) -> torch.Tensor:
+        if isinstance(input, fx.Proxy):
+            tracer: Any = input.tracer
+            return tracer.create_proxy("call_module", tracer.path_of_module(self), (input,), {})  # type: ignore[no-any-return]
+        return forward(self, input)
+
+    return run
 
 
 # Why a module can't turn into its counterpart; None: it can.
