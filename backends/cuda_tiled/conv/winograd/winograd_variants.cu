@@ -62,7 +62,17 @@ constexpr WinogradGate kGateOfF2x2{16, 64};
 constexpr WinogradGate kGateOfF4x4{64, 512};
 constexpr int64_t kLeastExtent = 4;  // of the images, for the weight gradient
 
-std::string winograd_refuses(const Problem& problem, const WinogradGate& gate) {
+// Whether tiles of `edge` x `edge` results multiply at least as often as the convolution itself: images of a few pixels
+// fill a small part of a tile, whose filters take several times the memory of the filters.
+bool wastes_tiles(const Problem& problem, int64_t edge) {
+  const winograd::Convolution made = winograd_of(problem);
+  const int64_t rows = (made.result_rows + edge - 1) / edge, columns = (made.result_columns + edge - 1) / edge;
+  constexpr int64_t kTaps = 3;
+  const int64_t tile = (edge + kTaps - 1) * (edge + kTaps - 1);
+  return rows * columns * tile >= int64_t{made.result_rows} * made.result_columns * kTaps * kTaps;
+}
+
+std::string winograd_refuses(const Problem& problem, const WinogradGate& gate, int64_t edge) {
   const ConvolutionShape& s = problem.shape;
   for (const ConvolutionAxis* axis : {&s.rows, &s.columns}) {
     if (axis->taps != 3 || axis->stride != 1 || axis->dilation != 1) return "is for 3x3 filters of stride 1";
@@ -83,6 +93,7 @@ std::string winograd_refuses(const Problem& problem, const WinogradGate& gate) {
     }
     return std::min(s.group_inputs, s.group_outputs) < kGateOfF2x2.least_channels ? "too few channels" : "";
   }
+  if (wastes_tiles(problem, edge)) return "its tiles hold too little of an image";
   const int64_t channels = of_data(problem) ? s.group_outputs : s.group_inputs;
   return channels < gate.least_channels ? "too few channels for its error" : "";
 }
@@ -95,7 +106,7 @@ uint64_t f2x2_workspace(const Problem& problem) {
 }
 
 std::string f2x2_refuses(const Problem& problem) {
-  std::string reason = winograd_refuses(problem, kGateOfF2x2);
+  std::string reason = winograd_refuses(problem, kGateOfF2x2, 2);
   if (!reason.empty()) return reason;
   if (problem.capability < 80) return "a block needs more shared memory than this GPU has";
   return f2x2_workspace(problem) > kMostConvolutionWorkspace ? kTooMuchWorkspace : "";
@@ -121,7 +132,7 @@ uint64_t f4x4_workspace(const Problem& problem) {
 }
 
 std::string f4x4_refuses(const Problem& problem) {
-  std::string reason = winograd_refuses(problem, kGateOfF4x4);
+  std::string reason = winograd_refuses(problem, kGateOfF4x4, 4);
   if (!reason.empty()) return reason;
   return f4x4_workspace(problem) > kMostConvolutionWorkspace ? kTooMuchWorkspace : "";
 }
