@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 
 #include "cuda_common/check.hpp"
+#include "cuda_common/peer_sums.hpp"
 #include "cuda_common/stream.hpp"
 
 #if __has_include(<nccl.h>)
@@ -164,11 +165,54 @@ class NcclCommunicator final : public plugin::Communicator {
   std::atomic<bool> aborted_{false};
 };
 
+// nullptr on every rank, and the reason, where made() throws that there is no way.
+template <class T, class... Arguments>
+std::unique_ptr<T> made_if_possible(std::string& trouble, const Arguments&... arguments) {
+  try {
+    return std::make_unique<T>(arguments...);
+  } catch (const Failure& failure) {
+    if (failure.status() != GPUNN_UNSUPPORTED) throw;
+    trouble = failure.what();
+    return nullptr;
+  }
+}
+
+// Sums through the memory of the GPUs where that serves them, all else by NCCL.
+class CudaCommunicator final : public plugin::Communicator {
+ public:
+  CudaCommunicator(const CudaDevice& device, const plugin::CommunicatorOptions& options)
+      : peers_(made_if_possible<PeerSums>(trouble_, device, options)),
+        nccl_(made_if_possible<NcclCommunicator>(trouble_, device, options)) {
+    if (peers_ == nullptr && nccl_ == nullptr) throw Failure(GPUNN_UNSUPPORTED, trouble_);
+  }
+
+  plugin::CollectiveSupport query(const gpunn_collective_desc& desc) override {
+    if (peers_ != nullptr && peers_->serves(desc)) {
+      return plugin::CollectiveSupport::yes(GPUNN_OP_CAPTURABLE | GPUNN_OP_DETERMINISTIC);
+    }
+    return nccl_ == nullptr ? plugin::CollectiveSupport::no(trouble_) : nccl_->query(desc);
+  }
+  void enqueue(plugin::Stream& on, const gpunn_collective_desc& desc, const void* in, void* out) override {
+    if (peers_ != nullptr && peers_->serves(desc)) return peers_->enqueue(native(on), desc, in, out);
+    nccl_->enqueue(on, desc, in, out);
+  }
+  // NCCL's abort waits for its kernels, which may be behind one that waits for a peer.
+  void abort() noexcept override {
+    if (peers_ != nullptr) peers_->abort();
+    if (nccl_ != nullptr) nccl_->abort();
+  }
+
+ private:
+  std::string trouble_;
+  std::unique_ptr<PeerSums> peers_;
+  std::unique_ptr<NcclCommunicator> nccl_;
+};
+
 }  // namespace
 
 std::unique_ptr<plugin::Communicator> create_communicator(const CudaDevice& device,
                                                           const plugin::CommunicatorOptions& options) {
-  return std::make_unique<NcclCommunicator>(device, options);
+  return std::make_unique<CudaCommunicator>(device, options);
 }
 
 }  // namespace gpunn::cuda

@@ -1,4 +1,5 @@
-// Collectives between GPUs by NCCL. The NCCL library is loaded when ranks first ask for it.
+// Collectives between GPUs: sums through their memory (peer_sums.hpp) where they reach it, and all else by NCCL. The
+// NCCL library is loaded when ranks first ask for it.
 #pragma once
 
 #include <gpunn/collective.hpp>
@@ -9,7 +10,8 @@
 
 namespace gpunn::cuda {
 
-// Throws Failure(GPUNN_UNSUPPORTED) on every rank if NCCL is missing or too old on any of them.
+// Throws Failure(GPUNN_UNSUPPORTED) on every rank if there is no memory that all reach, and NCCL is missing or too old
+// on any of them.
 std::unique_ptr<plugin::Communicator> create_communicator(const CudaDevice& device,
                                                           const plugin::CommunicatorOptions& options);
 

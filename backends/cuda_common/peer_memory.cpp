@@ -4,6 +4,7 @@
 #include <string>
 
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 
 #include "cuda_common/check.hpp"
 
@@ -16,10 +17,25 @@ using plugin::Failure;
 // CUDA shares whole blocks of this size between processes: no other allocation should lie in one.
 constexpr std::size_t kSharedBlock = std::size_t{2} << 20;
 
+// Two processes may have one number, in containers of their own, but not one number and all addresses.
+struct ProcessName {
+  int64_t number;
+  const void* address;
+  bool operator==(const ProcessName&) const = default;
+};
+
+ProcessName own_process() {
+  static const char here = 0;
+  return {.number = ::getpid(), .address = &here};
+}
+
 // What a rank tells the others of its memory.
 struct Offer {
   cudaIpcMemHandle_t handle;
   int error;  // cudaSuccess: the handle is good
+  ProcessName process;
+  int device;
+  void* memory;
 };
 
 // A failed call leaves an error behind, which the next check would report.
@@ -36,6 +52,17 @@ cudaError_t allocate(void*& memory, std::size_t bytes, cudaIpcMemHandle_t& handl
   if (error == cudaSuccess) error = tried(cudaStreamSynchronize(cudaStreamLegacy));
   if (error == cudaSuccess) error = tried(cudaIpcGetMemHandle(&handle, memory));
   return error;
+}
+
+// A handle is for other processes. Ranks of one process, as a test has them, share addresses.
+cudaError_t open(const Offer& offer, void*& memory) {
+  if (offer.process != own_process()) {
+    return tried(cudaIpcOpenMemHandle(&memory, offer.handle, cudaIpcMemLazyEnablePeerAccess));
+  }
+  const cudaError_t error = tried(cudaDeviceEnablePeerAccess(offer.device, 0));
+  if (error != cudaSuccess && error != cudaErrorPeerAccessAlreadyEnabled) return error;
+  memory = offer.memory;
+  return cudaSuccess;
 }
 
 // Throws on all ranks what one of them has met.
@@ -81,16 +108,23 @@ void PeerGroup::throw_if_lost() const {
 }
 
 PeerArena::PeerArena(const PeerGroup& group, std::size_t bytes)
-    : rank_(group.rank()), memory_(static_cast<std::size_t>(group.world()), nullptr) {
+    : rank_(group.rank()),
+      memory_(static_cast<std::size_t>(group.world()), nullptr),
+      opened_(static_cast<std::size_t>(group.world()), false) {
   const std::size_t whole = (bytes + kSharedBlock - 1) / kSharedBlock * kSharedBlock;
   Offer mine{};
-  mine.error = allocate(memory_[static_cast<std::size_t>(rank_)], whole, mine.handle);
+  void*& own = memory_[static_cast<std::size_t>(rank_)];
+  mine.error = allocate(own, whole, mine.handle);
+  mine.process = own_process();
+  mine.memory = own;
+  if (mine.error == cudaSuccess) mine.error = tried(cudaGetDevice(&mine.device));
   try {
     const std::vector<Offer> offers = group.options().exchange(mine);
     cudaError_t error = static_cast<cudaError_t>(mine.error);
     for (std::size_t rank = 0; rank < offers.size() && error == cudaSuccess; ++rank) {
       if (static_cast<int>(rank) == rank_ || offers[rank].error != cudaSuccess) continue;
-      error = tried(cudaIpcOpenMemHandle(&memory_[rank], offers[rank].handle, cudaIpcMemLazyEnablePeerAccess));
+      error = open(offers[rank], memory_[rank]);
+      opened_[rank] = error == cudaSuccess && offers[rank].process != mine.process;
     }
     require_all(group, error, "reach the memory of the other ranks' GPUs");
   } catch (...) {
@@ -107,7 +141,7 @@ void PeerArena::release() noexcept {
     if (memory_[rank] == nullptr) continue;
     if (static_cast<int>(rank) == rank_) {
       cudaFree(memory_[rank]);
-    } else {
+    } else if (opened_[rank]) {
       cudaIpcCloseMemHandle(memory_[rank]);
     }
   }

@@ -1,4 +1,4 @@
-// Memory of several GPUs of one machine that each of them reads and writes directly, each GPU in a process of its own.
+// Memory of several GPUs of one machine that each of them reads and writes directly, each GPU with a rank of its own.
 #pragma once
 
 #include <gpunn/collective.hpp>
@@ -54,6 +54,7 @@ class PeerArena {
 
   int rank_;
   std::vector<void*> memory_;  // by rank; nullptr: not reached
+  std::vector<bool> opened_;   // by rank: of another process
 };
 
 }  // namespace gpunn::cuda

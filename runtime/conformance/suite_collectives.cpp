@@ -179,7 +179,7 @@ std::string run_kind(const PluginPointer& plugin, const Kind& kind, int world) {
   return unserved;
 }
 
-// A rank that never comes: the others end when they are told.
+// A rank that never comes: the others end when they are told, and enqueue nothing more.
 std::string run_abort(const PluginPointer& plugin, int world) {
   const gpunn_collective_extension* const table = collectives_of(*plugin);
   if (table == nullptr) return "the plugin has no extension " GPUNN_EXTENSION_COLLECTIVE "; the host does its work";
@@ -197,14 +197,17 @@ std::string run_abort(const PluginPointer& plugin, int world) {
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
       own.abort();
     });
-    bool ended_well = true;
-    try {
-      own.run(desc, encoded(c.dtype, c.input(own.rank())), c.count * sizeof(float), false);
-    } catch (const Error&) {
-      ended_well = false;
-    }
+    const auto ends_well = [&] {
+      try {
+        own.run(desc, encoded(c.dtype, c.input(own.rank())), c.count * sizeof(float), false);
+        return true;
+      } catch (const Error&) {
+        return false;
+      }
+    };
+    ends_well();
     lost.join();
-    if (ended_well) throw Error("a sum that a rank takes no part in ended without an error after abort");
+    if (ends_well()) throw Error("a sum that a rank takes no part in ended without an error after abort");
   });
   return enough ? "" : "there are fewer devices than ranks";
 }

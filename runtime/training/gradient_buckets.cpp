@@ -13,9 +13,14 @@ using distributed::Share;
 
 namespace {
 
+// Nothing runs beside the sum of the first layers' gradients, which are done last: so their bucket is small.
+constexpr int64_t kLastShare = 8;   // of a bucket, at most
+constexpr int64_t kLeastShare = 4;  // of a bucket, for what is cut off in front of them
+
 struct Bucket {
   Share share;
   std::size_t first_layer = 0;  // the lowest number of its parameters, whose gradients are done last
+  bool last = false;            // it was cut off for being done last
 };
 
 // Of the parameters that lie in [begin, end), cut from the last layers on: what is left over is that of the first.
@@ -29,9 +34,11 @@ void cut(const ParameterLayout& layout, int64_t begin, int64_t end, int64_t elem
   for (const std::size_t i : inside) {
     open.share.begin = layout.offset[i];
     open.first_layer = std::min(open.first_layer, i);
-    if (open.share.count() < elements) continue;
+    const bool few_left = (open.share.begin - begin) * kLastShare <= elements;
+    const bool is_last = few_left && open.share.count() * kLeastShare >= elements && open.share.begin > begin;
+    if (open.share.count() < elements && !is_last) continue;
     buckets.push_back(open);
-    open = {{open.share.begin, open.share.begin}, std::numeric_limits<std::size_t>::max()};
+    open = {{open.share.begin, open.share.begin}, std::numeric_limits<std::size_t>::max(), is_last};
   }
   if (open.share.count() > 0) buckets.push_back(open);
 }
@@ -52,7 +59,8 @@ std::vector<Share> gradient_buckets(const ParameterLayout& layout, int64_t eleme
   std::ranges::sort(pieces, {}, [](const Bucket& bucket) { return bucket.share.begin; });
   std::vector<Bucket> buckets;
   for (const Bucket& piece : pieces) {
-    if (!buckets.empty() && piece.share.end - buckets.back().share.begin <= elements) {
+    const bool joins = !buckets.empty() && buckets.back().last == piece.last;
+    if (joins && piece.share.end - buckets.back().share.begin <= elements) {
       buckets.back().share.end = piece.share.end;
       buckets.back().first_layer = std::min(buckets.back().first_layer, piece.first_layer);
     } else {

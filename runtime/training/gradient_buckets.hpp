@@ -11,9 +11,9 @@
 namespace gpunn::training {
 
 // The flat gradients in ranges that are added up over the ranks one by one, so that the sum of one range runs while the
-// gradients of the next are computed. Whole neighbouring parameters, of `elements` or more where there are as many;
-// their ends are moved to multiples of layout.multiple. In the order in which the gradients are done: last layers
-// first.
+// gradients of the next are computed. Whole neighbouring parameters, of `elements` or more where there are as many, but
+// fewer of the first layers, whose sum nothing runs beside. Their ends are moved to multiples of layout.multiple. In
+// the order in which the gradients are done: last layers first.
 int64_t bucket_elements(const Experiment& experiment);
 std::vector<distributed::Share> gradient_buckets(const ParameterLayout& layout, int64_t elements);
 

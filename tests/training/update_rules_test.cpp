@@ -182,6 +182,12 @@ TEST_CASE("gradients are added up over the ranks in buckets, those of the last l
   CHECK(of(gradient_buckets(layout, 1 << 20)) == Pairs{{0, 12736}});
   CHECK(of(gradient_buckets(layout, 100)) == Pairs{{12544, 12704}, {12704, 12736}, {0, 12544}});
   CHECK(of(gradient_buckets(layout, 200)) == Pairs{{12704, 12736}, {0, 12704}});
+  // Few of the first layer, which would have been among the others.
+  const Experiment wide = parse_experiment(
+      "model: {layers: [flatten, linear: {units: 2, bias: false}, linear: {units: 4000, bias: false}]}\n"
+      "data: {dataset: digits, synthetic_train: 32, synthetic_test: 32, batch_size: 32}\nbackend: cpu\n",
+      "wide.yaml");
+  CHECK(of(gradient_buckets(layout_of(wide), 20000)) == Pairs{{1568, 9568}, {0, 1568}});
 }
 
 TEST_CASE("ranks share out every parameter once, each share aligned") {

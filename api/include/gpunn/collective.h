@@ -82,7 +82,8 @@ typedef struct gpunn_collective_extension {
   /* Enqueues what query serves. The device memory of this rank stays valid until the work is done. */
   gpunn_status (*enqueue)(gpunn_communicator* communicator, gpunn_stream* stream, const gpunn_collective_desc* desc,
                           const void* in, void* out, gpunn_error* error);
-  /* Another rank is lost: work that waits for it ends with an error, and nothing more is enqueued. */
+  /* Another rank is lost: work that waits for it ends, with an error or with any result, and enqueue fails from here
+   * on. */
   void (*abort)(gpunn_communicator* communicator);
   void (*destroy)(gpunn_communicator* communicator);
 } gpunn_collective_extension;

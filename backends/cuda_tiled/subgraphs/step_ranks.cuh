@@ -15,6 +15,7 @@
 
 #include <cuda_runtime.h>
 
+#include "cuda_common/peer_wait.cuh"
 #include "step_plan.hpp"
 #include "step_sync.cuh"
 
@@ -41,43 +42,6 @@ __device__ __forceinline__ uint64_t word_of_peer(const uint64_t* from) {
   return word;
 }
 
-__device__ __forceinline__ uint64_t nanoseconds() {
-  uint64_t now = 0;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-  return now;
-}
-
-// The end of a wait for ranks that are lost. Looking at the GPU's own flag is cheap, at the host's it is not.
-class PeerPatience {
- public:
-  __device__ __forceinline__ explicit PeerPatience(const PeerWords& peers) : peers_(peers) {}
-  // After a look in vain.
-  __device__ __forceinline__ bool exhausted() {
-    ++looks_;
-    if (looks_ % kLooks != 0) return false;
-    if (*static_cast<volatile const uint32_t*>(peers_.stopped) != 0) return true;
-    if (looks_ % kHostLooks != 0) return false;
-    if (*static_cast<volatile const uint32_t*>(peers_.stop) != 0) {
-      *static_cast<volatile uint32_t*>(peers_.stopped) = 1;
-      return true;
-    }
-    // The host tells of a lost rank within 20 s. A host that does not is lost itself.
-    const uint64_t now = nanoseconds();
-    if (since_ == 0) since_ = now;
-    if (now - since_ > kMostNanoseconds) __trap();
-    return false;
-  }
-
- private:
-  static constexpr uint32_t kLooks = 32;
-  static constexpr uint32_t kHostLooks = 2048;
-  static constexpr uint64_t kMostNanoseconds = 60'000'000'000;
-
-  const PeerWords& peers_;
-  uint32_t looks_ = 0;
-  uint64_t since_ = 0;
-};
-
 // Replaces sums[j] by its sum over all ranks, where word place(j) is not negative.
 template <int COUNT, class Place>
 __device__ __forceinline__ void add_over_ranks(const PeerWords& peers, uint32_t run, Place place,
@@ -98,7 +62,7 @@ __device__ __forceinline__ void add_over_ranks(const PeerWords& peers, uint32_t 
   float own[COUNT];
 #pragma unroll
   for (int j = 0; j < COUNT; ++j) own[j] = sums[j];
-  PeerPatience patience(peers);
+  cuda::PeerPatience patience({.host = peers.stop, .gpu = peers.stopped});
 #pragma unroll 1
   for (int rank = 0; rank < peers.world; ++rank) {
     float values[COUNT];
