@@ -30,9 +30,10 @@ CASES = {
 
 
 def gpus():
-    if not shutil.which("nvidia-smi"):
-        return 0
-    return subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=LIMIT).stdout.count("GPU ")
+    """Those that CUDA sees: CUDA_VISIBLE_DEVICES may hide some."""
+    done = subprocess.run([GPUNN, "plugins", "--json"], capture_output=True, text=True, timeout=LIMIT, check=True)
+    found = (plugin for plugin in json.loads(done.stdout) if plugin.get("name") == "cuda_tiled")
+    return max((plugin.get("devices", 0) for plugin in found), default=0)
 
 
 class RanksOnGpus(unittest.TestCase):
