@@ -21,6 +21,7 @@
 #include "common/pooling.hpp"
 #include "common/random.hpp"
 #include "pattern.hpp"
+#include "step_match_ranks.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -728,62 +729,27 @@ class Matcher {
 
   // The ops that add all gradients over the ranks, in place. Returns where the last one is.
   std::size_t sums_over_ranks() {
-    std::vector<FlatOp> summed;
-    std::size_t last = pattern_.begin();
-    for (std::size_t i = pattern_.begin(); i < pattern_.end(); ++i) {
-      if (pattern_.taken(i) || pattern_.op(i) != GPUNN_OP_ALL_REDUCE || !is_gradient(pattern_.input(i, 0))) continue;
-      require(pattern_.same(pattern_.input(i, 0), pattern_.output(i)) && adds_over_ranks(i),
-              "a sum over ranks elsewhere than in place, or of several parts a rank");
-      summed.push_back(range_of(pattern_.output(i)));
-      leave(pattern_.output(i));
-      last = pattern_.take(i, "");
-    }
-    require(!summed.empty(), "gradients that no ranks add");
-    for (const auto& [parameter, gradient] : gradients_) {
-      const FlatOp wanted = range_of(gradient);
-      int64_t covered = 0;
-      for (const FlatOp& part : summed) {
-        covered += std::max(0, std::min(part.to, wanted.to) - std::max(part.from, wanted.from));
-      }
-      require(covered == wanted.to - wanted.from, "gradients that the ranks add in part");
-    }
+    std::vector<int32_t> gradients;
+    for (const auto& [parameter, gradient] : gradients_) gradients.push_back(gradient);
+    const GradientSums sums = take_gradient_sums(
+        pattern_, world_, [&](int32_t id) { return is_gradient(id); }, gradients);
+    for (const int32_t value : sums.values) leave(value);
     match_.network.world = world_;
-    return last;
+    return sums.last;
   }
 
-  bool adds_over_ranks(std::size_t i) const {
-    return op(i).attrs<gpunn_all_reduce_attrs>().parts == world_ && op(i).input(0).dtype == GPUNN_F32;
-  }
-
-  // The mean loss of all ranks, if the ops are there that add it up.
   int32_t loss_over_ranks() {
-    const std::size_t product = pattern_.find({GPUNN_OP_MUL}, {mean_});
-    require(product != Pattern::kNone, "a loss without this rank's share of the rows");
-    pattern_.take(product, "");
-    match_.network.loss_weight = static_cast<float>(constant(pattern_.input(product, 1), product));
-    const std::size_t sum = pattern_.find({GPUNN_OP_ALL_REDUCE}, {pattern_.output(product)});
-    require(sum != Pattern::kNone && adds_over_ranks(sum), "a loss that no ranks add");
-    return pattern_.output(pattern_.take(sum, ""));
+    const LossSum loss = take_loss_sum(pattern_, world_, mean_);
+    match_.network.loss_weight = static_cast<float>(constant(loss.share, loss.product));
+    return loss.sum;
   }
 
-  // The number of passes, of all ranks, which dropout would draw by.
   void advance_passes() {
-    const std::size_t advance = pattern_.find({GPUNN_OP_ADVANCE}, {});
-    if (advance == Pattern::kNone || pattern_.same(pattern_.input(advance, 0), match_.values.step)) return;
-    pattern_.take(advance, "");
+    const std::size_t advance = take_pass_advance(pattern_, match_.values.step);
+    if (advance == Pattern::kNone) return;
     match_.values.pass = pattern_.input(advance, 0);
     match_.network.pass_advance = advance_of(op(advance));
     leave(pattern_.output(advance));
-  }
-
-  // Every exchange between ranks is within the step: the ranks would wait for each other in two places at once.
-  void require_no_other_exchange() const {
-    for (std::size_t i = 0; i < desc_.ops(); ++i) {
-      const int32_t kind = pattern_.op(i);
-      const bool exchange =
-          kind == GPUNN_OP_ALL_REDUCE || kind == GPUNN_OP_REDUCE_SCATTER || kind == GPUNN_OP_ALL_GATHER;
-      if (exchange && !pattern_.taken(i)) throw Refusal(op_text(desc_, i) + " exchanges something else between ranks");
-    }
   }
 
   // At most one optimizer, and at most one average, for an element.
@@ -1067,7 +1033,7 @@ class Matcher {
       }
     }
     match_.network.told = values.logits >= 0 || values.row_losses >= 0 || values.mean_loss >= 0;
-    if (match_.network.world > 1) require_no_other_exchange();
+    if (match_.network.world > 1) require_no_other_exchange(pattern_);
     match_.ops = pattern_.chosen();
     const plugin::Gathered gathered = plugin::gather_ops(desc_, match_.ops);
     if (gathered.between != plugin::Gathered::kNowhere) {
