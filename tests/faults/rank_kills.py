@@ -1,8 +1,8 @@
 """Several ranks, of which one is killed at a random moment: `rank_kills.py GPUNN KILLS [--backend NAME] [--seed N]`.
 
-Each time all ranks have to be gone within 20 s, and the rest to have said which one was lost. A resume on a random number
-of ranks has to reach the weights of a training that nothing stopped, bit by bit: sums have a fixed order. With
-`--ranks N` all trainings have as many, and their sums are those of a usual training, which fused steps make themselves.
+Each time all ranks have to be gone within 20 s, and the rest to have said which one was lost. A resume on a random
+number of ranks has to reach the weights of a training that nothing stopped, bit by bit: sums have a fixed order. With
+`--ranks N` all trainings have N ranks and no micro batches, so that a fused step makes their sums.
 """
 
 import argparse
