@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 namespace gpunn {
 
@@ -22,8 +23,25 @@ std::array<Way, 2> ways_of(const Cluster& c) {
 }
 
 // GPUs of one machine reach each other's memory, others don't.
-bool in_one_shot(const PlannedCollective& collective, const Cluster& cluster) {
+bool in_fused_subgraph(const PlannedCollective& collective, const Cluster& cluster) {
   return collective.fused && cluster.devices <= cluster.per_machine;
+}
+
+// Of an all-reduce through the memory of a machine's devices, if it goes that way.
+std::optional<CollectiveTime> time_through_memory(const PlannedCollective& collective, const Cluster& cluster) {
+  const int devices = cluster.devices;
+  if (collective.op != "ALL_REDUCE" || devices > cluster.per_machine) return std::nullopt;
+  const auto bytes = static_cast<double>(collective.bytes);
+  if (collective.bytes <= cluster.one_shot_bytes && cluster.one_shot_seconds > 0) {
+    const double sent = 2 * bytes * (devices - 1);
+    return CollectiveTime{cluster.one_shot_seconds + sent / cluster.inside.bytes_per_second, "one-shot", 0};
+  }
+  if (devices != 2 || cluster.copy_seconds == 0) return std::nullopt;
+  // Read for the other device and written by it; then both parts are read, and the sum is written.
+  const double copied = 2 * bytes / cluster.memory_bytes_per_second;
+  const double added = 3 * bytes / cluster.memory_bytes_per_second;
+  const double seconds = cluster.copy_seconds + bytes / cluster.inside.bytes_per_second + added;
+  return CollectiveTime{seconds, "copy", copied + added};
 }
 
 }  // namespace
@@ -33,14 +51,15 @@ CollectiveTime time_of(const PlannedCollective& collective, const Cluster& clust
   if (devices <= 1) return {};
   const int machines = (devices + cluster.per_machine - 1) / cluster.per_machine;
   const auto bytes = static_cast<double>(collective.bytes);
-  if (in_one_shot(collective, cluster)) {
+  if (in_fused_subgraph(collective, cluster)) {
     const double sent = bytes * (devices - 1);
-    return {cluster.fused_seconds + sent / cluster.inside.bytes_per_second, "one-shot"};
+    return {cluster.fused_seconds + sent / cluster.inside.bytes_per_second, "one-shot", 0};
   }
+  if (const auto found = time_through_memory(collective, cluster)) return *found;
   const bool sum_on_all = collective.op == "ALL_REDUCE";
-  CollectiveTime best{.seconds = INFINITY, .algorithm = ""};
+  CollectiveTime best{.seconds = INFINITY, .algorithm = "", .cost_of_work = 0};
   const auto offer = [&](double seconds, const char* algorithm) {
-    if (seconds < best.seconds) best = {seconds, algorithm};
+    if (seconds < best.seconds) best = {seconds, algorithm, cluster.kernel_cost * seconds};
   };
   for (const Way& way : ways_of(cluster)) {
     const double slowest = machines > 1 ? std::min(way.inside_bytes, way.between_bytes) : way.inside_bytes;
@@ -53,28 +72,28 @@ CollectiveTime time_of(const PlannedCollective& collective, const Cluster& clust
                       std::ceil(std::log2(machines)) * way.between_hop;
     offer(way.start + 2 * (up + bytes / slowest), "tree");
   }
-  if (sum_on_all && machines == 1 && cluster.one_shot_seconds > 0) {
-    offer(cluster.one_shot_seconds + (devices - 1) * bytes / cluster.inside.bytes_per_second, "one-shot");
-  }
   return best;
 }
 
 StepTime estimate_step(const PlannedRanks& ranks, double alone_seconds, const Cluster& cluster) {
   StepTime step;
-  double waited = 0;   // by the device so far
+  double lost = 0;     // by the device so far, in which it waited or its work was slowed down
   double free_at = 0;  // the links
   double fused = 0;    // the longest of those that run at once
   for (const PlannedCollective& collective : ranks.collectives) {
-    const double seconds = time_of(collective, cluster).seconds;
-    step.collective_seconds += seconds;
-    if (in_one_shot(collective, cluster)) {
-      fused = std::max(fused, seconds);
+    const CollectiveTime time = time_of(collective, cluster);
+    step.collective_seconds += time.seconds;
+    if (in_fused_subgraph(collective, cluster)) {
+      fused = std::max(fused, time.seconds);
       continue;
     }
-    free_at = std::max(free_at, waited + collective.begins_at * alone_seconds) + seconds;
-    waited = std::max(waited, free_at - collective.needed_at * alone_seconds);
+    const double begin = std::max(free_at, lost + collective.begins_at * alone_seconds);
+    const double beside = lost + collective.needed_at * alone_seconds - begin;  // work that does not need it
+    if (beside > 0) lost += time.cost_of_work * std::min(1.0, beside / time.seconds);
+    free_at = begin + time.seconds;
+    lost = std::max(lost, free_at - collective.needed_at * alone_seconds);
   }
-  step.waiting_seconds = waited + fused;
+  step.waiting_seconds = lost + fused;
   step.seconds = alone_seconds + step.waiting_seconds;
   step.efficiency = step.seconds > 0 ? alone_seconds / step.seconds : 1;
   return step;

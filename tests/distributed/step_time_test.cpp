@@ -29,6 +29,13 @@ Cluster cluster_of(int devices) {
   return cluster;
 }
 
+// All by NCCL, whose kernels cost the work beside them nothing.
+Cluster by_nccl(int devices) {
+  Cluster cluster = cluster_of(devices);
+  cluster.one_shot_seconds = cluster.copy_seconds = cluster.kernel_cost = 0;
+  return cluster;
+}
+
 }  // namespace
 
 TEST_CASE("sums take what NCCL was measured to take between two H200s, within a tenth") {
@@ -36,7 +43,7 @@ TEST_CASE("sums take what NCCL was measured to take between two H200s, within a 
       {8'192, 11e-6}, {247'000, 13e-6}, {4'000'000, 36e-6}, {45'000'000, 184e-6}, {102'000'000, 381e-6}};
   for (const auto& [bytes, seconds] : measured) {
     INFO(bytes);
-    CHECK(near(time_of(sum_of(bytes), cluster_of(2)).seconds, seconds, 0.1));
+    CHECK(near(time_of(sum_of(bytes), by_nccl(2)).seconds, seconds, 0.1));
   }
 }
 
@@ -45,8 +52,8 @@ TEST_CASE("many devices add up small tensors in trees and large ones in rings, o
   CHECK(time_of(sum_of(uint64_t{1} << 30), cluster_of(8)).algorithm == "ring");
   CHECK(time_of(sum_of(8'192), cluster_of(1)).seconds == 0);
   Cluster machine = cluster_of(8);
-  machine.one_shot_seconds = 6e-6;
   CHECK(time_of(sum_of(8'192), machine).algorithm == "one-shot");
+  CHECK(time_of(sum_of(8'192), machine).seconds < time_of(sum_of(8'192), by_nccl(8)).seconds);
   machine.devices = 16;
   CHECK(time_of(sum_of(8'192), machine).algorithm != "one-shot");
   // A gather moves half of what an all-reduce does.
@@ -57,7 +64,7 @@ TEST_CASE("many devices add up small tensors in trees and large ones in rings, o
 }
 
 TEST_CASE("a step waits for the part of its sums that nothing runs beside") {
-  const Cluster two = cluster_of(2);
+  const Cluster two = by_nccl(2);
   const double early = time_of(sum_of(45'000'000), two).seconds;
   // The first has half of a step of 10 ms to run in; the second begins at its end.
   PlannedRanks ranks;
@@ -74,6 +81,27 @@ TEST_CASE("a step waits for the part of its sums that nothing runs beside") {
   // What is needed in the midst of the step delays all that comes behind.
   ranks.collectives = {sum_of(8'192, 0.2, 0.2), sum_of(8'192, 0.4, 0.4)};
   CHECK(near(estimate_step(ranks, 100e-6, two).waiting_seconds, 2 * late, 1e-9));
+}
+
+TEST_CASE("sums cost the work beside them multiprocessors or memory traffic") {
+  const Cluster copies = cluster_of(2);
+  Cluster kernels = by_nccl(2);
+  kernels.kernel_cost = 1;
+  PlannedRanks ranks;
+  ranks.devices = 2;
+  ranks.collectives = {sum_of(45'000'000, 0.2)};
+  // It ends long before the step does.
+  const CollectiveTime copied = time_of(ranks.collectives[0], copies);
+  CHECK(copied.algorithm == "copy");
+  CHECK(near(copied.cost_of_work, 5 * 45e6 / copies.memory_bytes_per_second, 1e-9));
+  CHECK(near(estimate_step(ranks, 10e-3, copies).waiting_seconds, copied.cost_of_work, 1e-9));
+  const double summed = time_of(ranks.collectives[0], kernels).seconds;
+  CHECK(near(estimate_step(ranks, 10e-3, kernels).waiting_seconds, summed, 1e-9));
+  CHECK(copied.cost_of_work < summed);
+  // With nothing beside it there is nothing to slow down.
+  ranks.collectives = {sum_of(45'000'000, 1)};
+  CHECK(near(estimate_step(ranks, 10e-3, kernels).waiting_seconds, summed, 1e-9));
+  CHECK(time_of(ranks.collectives[0], cluster_of(4)).algorithm == "ring");
 }
 
 TEST_CASE("sums within a fused step run at once, at its end, on GPUs of one machine") {

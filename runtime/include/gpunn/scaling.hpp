@@ -50,8 +50,16 @@ struct Cluster {
   double small_start_seconds = 9.8e-6;
   double small_hop_share = 0.18;
   double small_bandwidth_share = 0.42;
-  // A kernel that reads the memory of all peers of a machine at once; 0: none.
-  double one_shot_seconds = 0;
+  // NCCL's kernels take multiprocessors, and kernels beside them whose blocks fill the device once then run twice as
+  // long: seconds that the work beside a collective loses by each second of it.
+  double kernel_cost = 1;
+  // All-reduces through the memory of a machine's GPUs. Up to `one_shot_bytes`, each device writes words of twice the
+  // size to the others; 0: none. Larger ones are copied between two devices by copy engines and then added: what is
+  // read and written for that the work beside them lacks.
+  double one_shot_seconds = 5e-6;
+  uint64_t one_shot_bytes = uint64_t{1} << 20;
+  double copy_seconds = 10e-6;  // of launches and waits; 0: none
+  double memory_bytes_per_second = 3e12;
   // What a fused subgraph waits for the first word of a peer.
   double fused_seconds = 2.5e-6;
 };
@@ -59,7 +67,8 @@ struct Cluster {
 // The estimated time of a collective.
 struct CollectiveTime {
   double seconds = 0;
-  std::string algorithm;  // "ring", "tree" or "one-shot", the fastest
+  std::string algorithm;    // "ring", "tree", "one-shot" or "copy"
+  double cost_of_work = 0;  // seconds that the work beside it loses at most
 };
 
 // Estimates an all-reduce by the usual models (Thakur, Rabenseifner and Gropp, 2005; Sanders, Speck and Träff, 2009,
@@ -70,12 +79,12 @@ GPUNN_API CollectiveTime time_of(const PlannedCollective& collective, const Clus
 struct StepTime {
   double seconds = 0;
   double collective_seconds = 0;  // of all collectives, one after another
-  double waiting_seconds = 0;     // that the device waits for them
+  double waiting_seconds = 0;     // that the device waits for them or loses by them
   double efficiency = 1;          // training rate over that of devices that never wait
 };
 
 // Estimates a step that takes `alone_seconds` on one device with that device's rows. Collectives run one after another,
-// beside the work that does not need them; those of a fused subgraph run at once, at its end.
+// beside the work that does not need them, which they slow down; those of a fused subgraph run at once, at its end.
 GPUNN_API StepTime estimate_step(const PlannedRanks& ranks, double alone_seconds, const Cluster& cluster);
 
 }  // namespace gpunn
