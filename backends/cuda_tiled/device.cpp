@@ -9,6 +9,7 @@
 #include "plugin_version.hpp"
 #include "subgraphs/batch_norm.hpp"
 #include "subgraphs/dense_gradient.hpp"
+#include "subgraphs/gradient_norm.hpp"
 #include "subgraphs/pooling.hpp"
 #include "subgraphs/step_subgraph.hpp"
 
@@ -56,7 +57,10 @@ plugin::SubgraphSupport TiledDevice::query_subgraph(const plugin::ProgramDesc& d
                                                     std::size_t limit) {
   cuda::check(cudaSetDevice(index()), "choosing the device");
   const std::size_t plain = plain_ops(desc, first, limit);
-  if (plain == 0) return query_norm(desc, first, limit);
+  if (plain == 0) {
+    plugin::SubgraphSupport gradient = query_gradient_norm(desc, first, limit);
+    return gradient.ops > 0 ? gradient : query_norm(desc, first, limit);
+  }
   plugin::SubgraphSupport step = query_step(peers_.get(), desc, first, plain);
   if (step.ops > 0) return step;
   std::string reason = step.reason;
@@ -73,7 +77,10 @@ plugin::SubgraphSupport TiledDevice::query_subgraph(const plugin::ProgramDesc& d
 std::unique_ptr<plugin::Subgraph> TiledDevice::create_subgraph(const plugin::ProgramDesc& desc, std::size_t first,
                                                                std::size_t count) {
   cuda::check(cudaSetDevice(index()), "choosing the device");
-  if (plain_ops(desc, first, count) < count) return create_norm(*this, desc, first, count);
+  if (plain_ops(desc, first, count) < count) {
+    const bool gradient = query_gradient_norm(desc, first, count).ops == count;
+    return (gradient ? create_gradient_norm : create_norm)(*this, desc, first, count);
+  }
   if (query_step(peers_.get(), desc, first, count).ops == count) return create_step(peers_.get(), desc, first, count);
   if (query_norm(desc, first, count).ops == count) return create_norm(*this, desc, first, count);
   if (query_pool(desc, first, count).ops == count) return create_pool(desc, first, count);

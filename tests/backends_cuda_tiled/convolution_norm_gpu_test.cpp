@@ -1,5 +1,6 @@
 // Convolutions that make the statistics of the batch norm behind them: with every tile the same y as without, mean,
-// rstd, running statistics and the normalised images against float64.
+// rstd, running statistics and the normalised images against float64. And data gradients that begin the gradient of the
+// batch norm before them: the same masked gradient as op by op, its sums and dx against float64.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -140,6 +141,126 @@ void check(const Case& test, int tile) {
   CHECK(worst_result <= 1);
 }
 
+struct GradientCase {
+  ConvolutionShape shape;  // its data gradient is y of the ReLU's shape
+  bool more = false;       // a second gradient is added
+  std::optional<int> counted = {};
+  float offset = 0;  // of what the batch norm reads
+};
+
+template <class T>
+void check_gradient(const GradientCase& test, int tile) {
+  const ConvolutionShape& shape = test.shape;
+  const HalfConvolution problem{.pass = gpunn::backends::ConvolutionPass::backward_data,
+                                .shape = shape,
+                                .dtype = std::is_same_v<T, __half> ? GPUNN_F16 : GPUNN_BF16,
+                                .gradient = true,
+                                .terms = shape.group_outputs * shape.rows.taps * shape.columns.taps};
+  const BatchNorm norm{.rows = shape.batch,
+                       .channels = shape.group_inputs,
+                       .size = shape.rows.inputs * shape.columns.inputs,
+                       .counted = test.counted.has_value(),
+                       .channels_last = true};
+  INFO(gpunn::backends::text_of(shape) << ", tile " << tile << ", dtype " << problem.dtype << ", more " << test.more
+                                       << ", images " << test.counted.value_or(-1) << ", offset " << test.offset);
+  const auto pixels = static_cast<std::size_t>(norm.rows * norm.size);
+  const auto channels = static_cast<std::size_t>(norm.channels);
+  const int64_t elements = norm.elements();
+  const Memory dy = on_device(
+      rounded<T>(random_values(shape.batch * shape.group_outputs * shape.rows.outputs * shape.columns.outputs, 3)));
+  const Memory w = on_device(rounded<T>(random_values(norm.channels * problem.terms, 7)));
+  std::vector<float> values = random_values(elements, 11);
+  for (float& value : values) value += test.offset;
+  const std::vector<T> xs = rounded<T>(values), mores = rounded<T>(random_values(elements, 12)),
+                       relus = rounded<T>(random_values(elements, 13));
+  const Memory x = on_device(xs), more = on_device(mores), relu_y = on_device(relus);
+  const std::vector<float> gammas = random_values(norm.channels, 9), rstds(channels, 1.5F);
+  const std::vector<float> means(channels, test.offset + 0.125F);
+  const Memory gamma(gammas), mean(means), rstd(rstds);
+  const Memory count = on_device(std::vector<int32_t>{test.counted.value_or(0)});
+  const auto bytes_of_all = static_cast<std::size_t>(elements) * sizeof(T);
+  const Memory plain(bytes_of_all), masked(bytes_of_all), dx(bytes_of_all);
+  const Memory dgamma(channels * sizeof(float)), dbeta(channels * sizeof(float));
+
+  const std::optional<uint64_t> bytes = half_convolution_workspace(problem);
+  REQUIRE(bytes.has_value());
+  const Memory workspace(*bytes);
+  const SlabPlan slabs = slab_plan_of(norm, half_gradient_slabs(problem));
+  const Memory sums(slabs.workspace_bytes());
+  const Counters counters(slabs.counters());
+  HalfConvolutionArgs args{.inputs = {dy.data(), w.data()}, .output = plain.data(), .workspace = workspace.data()};
+  run_half_convolution(problem, tile, args, nullptr);
+  const auto* const images = test.counted ? static_cast<const int32_t*>(count.data()) : nullptr;
+  args.output = masked.data();
+  args.gradient = {.more = test.more ? more.data() : nullptr,
+                   .relu_y = relu_y.data(),
+                   .x = x.data(),
+                   .mean = static_cast<const float*>(mean.data()),
+                   .slabs = static_cast<float2*>(sums.data()),
+                   .images = images};
+  run_half_convolution(problem, tile, args, nullptr);
+  const Backward<T> b{.dy = nullptr,
+                      .more_dy = nullptr,
+                      .relu_y = nullptr,
+                      .masked = static_cast<T*>(masked.data()),
+                      .signs = nullptr,
+                      .x = static_cast<const T*>(x.data()),
+                      .gamma = static_cast<const float*>(gamma.data()),
+                      .mean = static_cast<const float*>(mean.data()),
+                      .rstd = static_cast<const float*>(rstd.data()),
+                      .count = images,
+                      .parts = nullptr,
+                      .dx = static_cast<T*>(dx.data()),
+                      .dgamma = static_cast<float*>(dgamma.data()),
+                      .dbeta = static_cast<float*>(dbeta.data())};
+  run_batch_norm_backward_of_slabs(norm, slabs, b, static_cast<float2*>(sums.data()), counters.data(), nullptr);
+  REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+  CHECK(workspace.border_is_whole());
+  CHECK(sums.border_is_whole());
+  CHECK(masked.border_is_whole());
+
+  const auto size = static_cast<std::size_t>(elements);
+  const std::vector<T> of_plain = read<T>(plain, size), found = read<T>(masked, size), flows = read<T>(dx, size);
+  std::vector<T> expected(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    const T sum = test.more ? T(static_cast<float>(of_plain[i]) + static_cast<float>(mores[i])) : of_plain[i];
+    expected[i] = static_cast<float>(relus[i]) > 0.0F ? sum : T(0.0F);
+  }
+  CHECK(std::memcmp(found.data(), expected.data(), size * sizeof(T)) == 0);
+  const std::vector<float> dgammas = dgamma.read(channels), dbetas = dbeta.read(channels);
+  const auto n = std::min(pixels, static_cast<std::size_t>(test.counted.value_or(shape.batch) * norm.size));
+  const double roundoff = std::is_same_v<T, __half> ? 0x1p-11 : 0x1p-8;
+  double worst_sums = 0, worst_dx = 0;  // as multiples of what is allowed
+  for (std::size_t c = 0; c < channels; ++c) {
+    double sum = 0, products = 0, sizes = 0, product_sizes = 0;
+    for (std::size_t p = 0; p < n; ++p) {
+      const double of_dy = static_cast<float>(expected[p * channels + c]);
+      const double apart = static_cast<double>(static_cast<float>(xs[p * channels + c])) - means[c];
+      sum += of_dy;
+      products += of_dy * apart;
+      sizes += std::abs(of_dy);
+      product_sizes += std::abs(of_dy * apart);
+    }
+    const auto worse = [](double& worst, double off, double allowed) {
+      worst = std::isfinite(off) ? std::max(worst, std::abs(off) / allowed) : HUGE_VAL;
+    };
+    worse(worst_sums, dbetas[c] - sum, 1e-6 * sizes + 1e-30);
+    worse(worst_sums, dgammas[c] - products * rstds[c], 1e-6 * product_sizes * rstds[c] + 1e-30);
+    for (std::size_t p = 0; p < pixels; ++p) {
+      const double of_dy = static_cast<float>(expected[p * channels + c]);
+      const double apart = static_cast<double>(static_cast<float>(xs[p * channels + c])) - means[c];
+      const double factor = gammas[c] * rstds[c], count_of = static_cast<double>(std::max<std::size_t>(n, 1));
+      const double part = sum / count_of + apart * rstds[c] * rstds[c] * products / count_of;
+      const double result = p < n ? factor * (of_dy - part) : 0.0;
+      const double around = std::abs(factor) * (std::abs(of_dy) + std::abs(part) + std::abs(means[c] * part)) * 1e-5;
+      worse(worst_dx, static_cast<float>(flows[p * channels + c]) - result,
+            roundoff * std::abs(result) + around + 1e-6);
+    }
+  }
+  CHECK(worst_sums <= 1);
+  CHECK(worst_dx <= 1);
+}
+
 ConvolutionShape square(int64_t images, int64_t channels, int64_t size, int64_t filters, int64_t taps, int64_t stride) {
   return shape_of({images, channels, size, size}, filters, {taps, taps}, {stride, stride}, {taps / 2, taps / 2}, {1, 1},
                   1);
@@ -173,6 +294,36 @@ TEST_CASE("a convolution makes the statistics of batch norm, and writes the same
     for (int tile = 0; tile < static_cast<int>(kHalfTiles.size()); ++tile) {
       check<__nv_bfloat16>(test, tile);
       check<__half>(test, tile);
+    }
+  }
+}
+
+TEST_CASE("a data gradient adds, masks and makes the sums of the batch norm before it") {
+  const std::vector<GradientCase> cases = {
+      {square(4, 256, 14, 64, 1, 1), true},                          // a residual block's first, 1x1
+      {square(4, 64, 14, 256, 1, 1)},                                // its last
+      {square(3, 200, 13, 72, 3, 1), true},                          // no tile is full
+      {square(3, 72, 13, 64, 3, 1)},                                 // nor has whole columns
+      {square(5, 96, 15, 64, 3, 2)},                                 // stride 2: four phases
+      {square(5, 136, 15, 64, 1, 2), true},                          // three of which have no taps
+      {square(1, 72, 3, 64, 3, 1), true},                            // nine rows
+      {square(2, 512, 7, 512, 3, 1)},                                // few tiles
+      {square(6, 136, 14, 256, 3, 1), true, std::optional<int>(4)},  // of six images four count
+      {square(5, 64, 9, 64, 3, 2), true, std::optional<int>(2)},     // in each phase
+      {square(4, 64, 8, 64, 1, 1), false, std::optional<int>(0)},    // none count
+      {square(4, 64, 8, 64, 1, 1), true, std::optional<int>(100)},   // more than there are
+      {square(8, 72, 16, 64, 1, 1), true, std::nullopt, 8},          // a mean far from zero
+      {square(40, 128, 28, 64, 1, 1), true},                         // many slabs
+  };
+  if (!half_convolution_workspace({.shape = cases.front().shape, .terms = 64})) {
+    SUCCEED("the GPU has no such kernels");
+    return;
+  }
+  for (const GradientCase& test : cases) {
+    for (int tile = 0; tile < static_cast<int>(kHalfTiles.size()); ++tile) {
+      if (!can_end_gradient(tile)) continue;
+      check_gradient<__nv_bfloat16>(test, tile);
+      check_gradient<__half>(test, tile);
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <gpunn/ops.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "common/elementwise.hpp"
 
@@ -19,9 +20,7 @@ class NormMatcher {
   // Throws Refusal.
   NormSubgraph run() const {
     if (is(0, GPUNN_OP_BATCH_NORM)) return forward(0);
-    if (is(0, GPUNN_OP_RELU_BACKWARD)) return backward(0);
-    if (is(0, GPUNN_OP_ADD) && is(1, GPUNN_OP_RELU_BACKWARD)) return backward(1);
-    return {};
+    return backward_from(0);
   }
 
   // Throws Refusal.
@@ -31,6 +30,16 @@ class NormMatcher {
     if (inputs(1)[0] != convolved || desc_.value(convolved).root != convolved) return {};
     NormSubgraph run = forward(1);
     return run.ops > 0 && desc_.needed_after(convolved, first_ + run.ops) ? run : NormSubgraph{};
+  }
+
+  // Throws Refusal.
+  NormSubgraph behind_gradient() const {
+    if (!is(0, GPUNN_OP_CONV2D_BACKWARD_DATA)) return {};
+    const int32_t convolved = outputs(0)[0];
+    NormSubgraph run = backward_from(1);
+    if (run.ops == 0 || !within(convolved, run.ops)) return {};
+    if (run.other == convolved) std::swap(run.dy, run.other);
+    return run.dy == convolved && run.other != convolved && run.y != convolved ? run : NormSubgraph{};
   }
 
  private:
@@ -91,7 +100,14 @@ class NormMatcher {
     return true;
   }
 
-  NormSubgraph backward(std::size_t relu) const {
+  NormSubgraph backward_from(std::size_t first) const {
+    if (is(first, GPUNN_OP_RELU_BACKWARD)) return backward(first, false);
+    if (is(first, GPUNN_OP_ADD) && is(first + 1, GPUNN_OP_RELU_BACKWARD)) return backward(first + 1, true);
+    return {};
+  }
+
+  // `adds`: the op before the ReLU's gradient is the sum that it reads.
+  NormSubgraph backward(std::size_t relu, bool adds) const {
     const std::size_t norm = relu + 1;
     if (!is(norm, GPUNN_OP_BATCH_NORM_BACKWARD)) return {};
     NormSubgraph run;
@@ -99,12 +115,12 @@ class NormMatcher {
     run.ops = norm + 1;
     run.dy = inputs(relu)[0];
     run.y = inputs(relu)[1];
-    if (relu == 1) {
-      const int32_t sum = outputs(0)[0];
+    if (adds) {
+      const int32_t sum = outputs(relu - 1)[0];
       if (run.dy != sum || run.y == sum || !within(sum, run.ops)) return {};
-      map_size(desc_.op(first_));
-      run.dy = inputs(0)[0];
-      run.other = inputs(0)[1];
+      map_size(desc_.op(first_ + relu - 1));
+      run.dy = inputs(relu - 1)[0];
+      run.other = inputs(relu - 1)[1];
     }
     const int32_t masked = outputs(relu)[0];
     run.inputs = inputs(norm);
@@ -136,6 +152,14 @@ NormSubgraph match_norm(const ProgramDesc& desc, std::size_t first, std::size_t 
 NormSubgraph match_convolution_norm(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   try {
     return NormMatcher(desc, first, limit).behind_convolution();
+  } catch (const Refusal&) {
+    return {};
+  }
+}
+
+NormSubgraph match_gradient_norm(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
+  try {
+    return NormMatcher(desc, first, limit).behind_gradient();
   } catch (const Refusal&) {
     return {};
   }

@@ -8,6 +8,10 @@
 //   CONV2D, BATCH_NORM                         alone or with the ops that follow: the convolution computes
 //                                              the statistics as it stores its output, in backends
 //                                              that support it (match_convolution_norm)
+//   CONV2D_BACKWARD_DATA, RELU_BACKWARD, BATCH_NORM_BACKWARD
+//   CONV2D_BACKWARD_DATA, ADD, RELU_BACKWARD, BATCH_NORM_BACKWARD
+//                                              the convolution adds, applies the mask and makes the sums as it stores
+//                                              its output (match_gradient_norm)
 //
 // The intermediate values are then neither written nor read, unless other ops need them.
 #pragma once
@@ -43,5 +47,9 @@ NormSubgraph match_norm(const plugin::ProgramDesc& desc, std::size_t first, std:
 // The same for a convolution followed by batch norm, if later ops need the convolution's output too. The inputs and
 // outputs are those of the batch norm.
 NormSubgraph match_convolution_norm(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
+
+// The gradient of a batch norm behind the data gradient of a convolution, which only these ops need: it is `dy`, and
+// has no memory. `other` is what is added to it.
+NormSubgraph match_gradient_norm(const plugin::ProgramDesc& desc, std::size_t first, std::size_t limit);
 
 }  // namespace gpunn::backends

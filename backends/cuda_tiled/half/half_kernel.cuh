@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "gemm/wgmma/cluster.cuh"
 #include "gemm/wgmma/wgmma.cuh"
 #include "half/half_copies.cuh"
 #include "half/half_instructions.cuh"
@@ -22,12 +23,17 @@ struct HalfTiling {
   static constexpr Major kMajorA = major_a, kMajorB = major_b;
   static constexpr bool kStatistics = ending == HalfEnding::kStatistics;
   static constexpr bool kResidual = ending == HalfEnding::kResidual;
+  static constexpr bool kGradient = ending == HalfEnding::kGradient;
   static constexpr int kConsumers = 2;
   static constexpr int kRows = tile.rows, kColumns = tile.columns, kStages = tile.stages;
   static constexpr int kBlocksEach = tile.blocks;               // of threads a multiprocessor
   static constexpr int kRowBlocks = kRows / (64 * kConsumers);  // of 64 rows, a consumer
-  // A warp feeds the ring. Without a warpgroup for it the others have registers enough: 224, or 112 of two blocks.
-  static constexpr int kThreads = kConsumers * kWarpgroup + 32;
+  // A warp feeds the ring, beside which consumers have 168 registers, or 96 of two blocks. Where they need more it is a
+  // warpgroup, which can give up some of its own.
+  static constexpr bool kGivesRegisters = kGradient;
+  static_assert(!kGivesRegisters || kBlocksEach == 1);
+  static constexpr int kThreads = kConsumers * kWarpgroup + (kGivesRegisters ? kWarpgroup : 32);
+  static constexpr uint32_t kProducerRegisters = 40, kConsumerRegisters = 232;
   static constexpr int kBytesA = kRows * kLineBytes, kBytesB = kColumns * kLineBytes;
   static constexpr int kStageBytes = kBytesA + kBytesB;
   static constexpr int kBoxBytes = 64 * kLineBytes;         // of 64 rows or columns, whichever index runs along lines
@@ -230,12 +236,14 @@ __global__ __launch_bounds__(T::kThreads,
   const int step = static_cast<int>(gridDim.x);
   HalfItem item;
   if (warpgroup == T::kConsumers) {
+    if constexpr (T::kGivesRegisters) give_up_registers<T::kProducerRegisters>();
     if (threadIdx.x == T::kConsumers * kWarpgroup) {
       for (int index = static_cast<int>(blockIdx.x); find_item(product, index, item); index += step) {
         produce_item(ring, product, item);
       }
     }
   } else {
+    if constexpr (T::kGivesRegisters) take_registers<T::kConsumerRegisters>();
     const int consumer = warpgroup;
     const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
     constexpr int kStagingBytes = 16 * T::kPass * int{sizeof(uint16_t)};  // of a warp
@@ -250,6 +258,7 @@ __global__ __launch_bounds__(T::kThreads,
         pass_over_item(ring, thread, item.last - item.first);
         continue;
       }
+      if constexpr (T::kGradient) counted = counted_rows(product.gradient, product.phase[item.phase]);
       float d[T::kRowBlocks][T::kColumns / 2];
       consume_item(ring, d, consumer, thread, item.last - item.first);
 #pragma unroll
@@ -265,6 +274,13 @@ __global__ __launch_bounds__(T::kThreads,
             const int slab_row = first_row + rows * 64;
             if (slab_row < product.phase[0].rows) {
               store_slab<T>(product, slab_row, item.at.y * T::kColumns, counted, staging_of_all, consumer, thread);
+            }
+          }
+          if constexpr (T::kGradient) {
+            const int slab_row = first_row + rows * 64;
+            if (slab_row < product.phase[item.phase].rows) {
+              store_gradient_slab<T>(product, product.phase[item.phase], slab_row, item.at.y * T::kColumns,
+                                     staging_of_all, consumer, thread);
             }
           }
         }

@@ -24,6 +24,11 @@ void launch_half_majors(const HalfPlan& plan, int blocks, cudaStream_t stream) {
   if (plan.product.statistics.slabs != nullptr) {  // these two are of forward convolutions
     return launch_half_product<kTile, kElement, kK, kK, HalfEnding::kStatistics>(plan, blocks, stream);
   }
+  if constexpr (can_end_gradient(kTile)) {
+    if (plan.product.gradient.slabs != nullptr) {
+      return launch_half_product<kTile, kElement, kK, kMN, HalfEnding::kGradient>(plan, blocks, stream);
+    }
+  }
   if (plan.product.residual != nullptr) {
     return launch_half_product<kTile, kElement, kK, kK, HalfEnding::kResidual>(plan, blocks, stream);
   }

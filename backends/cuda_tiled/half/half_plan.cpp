@@ -63,7 +63,7 @@ Split best_split(const HalfPlan& plan, int64_t tiles, int64_t slots) {
 
 }  // namespace
 
-void plan_tiles(HalfPlan& plan, int multiprocessors) {
+void plan_tiles(HalfPlan& plan, int multiprocessors, bool whole) {
   const HalfTile& tile = plan.tile_size();
   HalfProduct& product = plan.product;
   product.column_tiles = cuda::divide_up(product.columns, tile.columns);
@@ -80,7 +80,7 @@ void plan_tiles(HalfPlan& plan, int multiprocessors) {
   product.splits = 1;
   plan.parts_bytes = 0;
   HalfPhase& phase = product.phase[0];
-  if (product.phases > 1 || phase.items > kMostItems) return;
+  if (whole || product.phases > 1 || phase.items > kMostItems) return;
   const Split split = best_split(plan, phase.items, int64_t{multiprocessors} * tile.blocks);
   if (split.others == 0) return;
   product.blocks_of_split = cuda::divide_up(phase.blocks, split.splits);
@@ -109,6 +109,7 @@ void run_half_product(const HalfPlan& plan, const HalfAddresses& addresses, int 
   product.epilogue.bias = addresses.bias;
   product.residual = addresses.residual;
   product.statistics = addresses.statistics;
+  product.gradient = addresses.gradient;
   product.parts =
       reinterpret_cast<float*>(static_cast<uint8_t*>(addresses.workspace) + plan.a.copy_bytes() + plan.b.copy_bytes());
   int64_t items = 0;

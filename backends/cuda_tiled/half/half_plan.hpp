@@ -37,8 +37,8 @@ struct HalfPlan {
   uint64_t workspace_bytes() const { return a.copy_bytes() + b.copy_bytes() + parts_bytes; }
 };
 
-// Fills in the tiles and splits with which `multiprocessors` of the GPU should finish first.
-void plan_tiles(HalfPlan& plan, int multiprocessors);
+// Fills in the tiles and splits with which `multiprocessors` of the GPU should finish first. `whole`: nothing is split.
+void plan_tiles(HalfPlan& plan, int multiprocessors, bool whole = false);
 
 // Whether the kernels can count what the plan has: tiles, pieces of y and of copies, each in 31 bits.
 bool is_countable(const HalfPlan& plan);
@@ -49,6 +49,7 @@ struct HalfAddresses {
   const void* residual = nullptr;  // laid out as y
   void* workspace = nullptr;
   HalfStatistics statistics = {};
+  HalfGradient gradient = {};
 };
 
 // The operand's lines in a form that TMA can read: copied into `room` if necessary.

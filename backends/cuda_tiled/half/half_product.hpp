@@ -15,6 +15,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include <cuda.h>
@@ -27,9 +28,9 @@ namespace gpunn::cuda_tiled {
 
 enum class HalfElement : uint8_t { kBf16, kF16 };
 
-// The work on the sums besides bias and ReLU: computing the statistics of their columns, or adding a tensor of y's
-// shape.
-enum class HalfEnding : uint8_t { kPlain, kStatistics, kResidual };
+// The work on the sums besides bias and ReLU: computing the statistics of their columns, adding a tensor of y's shape,
+// or beginning the gradient of a batch norm.
+enum class HalfEnding : uint8_t { kPlain, kStatistics, kResidual, kGradient };
 
 // y' in tiles of rows x columns, `stages` blocks of K in flight, `blocks` of threads a multiprocessor.
 struct HalfTile {
@@ -42,6 +43,9 @@ struct HalfTile {
 // The last tile is for problems of few tiles, each of which then has a multiprocessor and many stages.
 inline constexpr std::array<HalfTile, 6> kHalfTiles = {
     {{128, 256, 4, 1}, {256, 128, 4, 1}, {128, 192, 5, 1}, {128, 128, 3, 2}, {128, 64, 4, 2}, {128, 64, 8, 1}}};
+
+// Whether the tile has registers for HalfGradient.
+constexpr bool can_end_gradient(int tile) { return kHalfTiles[static_cast<std::size_t>(tile)].blocks == 1; }
 
 inline constexpr int kHalfBlockK = 64;  // of K, a stage: 128 bytes of a line
 inline constexpr int kMostPhases = 4;
@@ -94,7 +98,8 @@ struct HalfPhase {
   // The first tiles are computed whole. Of the others K is split: all parts of a tile leave their sums in memory.
   int whole_tiles = 0;
   Divider split_tiles;
-  int items = 0;  // tiles and parts of tiles
+  int items = 0;       // tiles and parts of tiles
+  int first_slab = 0;  // of HalfGradient; those of the phases before come first
 };
 
 // Statistics of each column of y as stored: the mean and the sum of squared differences from it, for every kSlabRows
@@ -106,6 +111,19 @@ struct HalfStatistics {
 };
 
 inline constexpr int kSlabRows = 64;
+
+// What is behind a data gradient: the sum with another gradient, the gradient of a ReLU and the sums that the gradient
+// of batch norm begins with. y becomes the gradient of what the ReLU reads. All tensors are laid out as y, whose
+// columns are whole eights. For data gradients whose K is not split.
+struct HalfGradient {
+  const void* more = nullptr;    // added, and rounded once more; NULL: nothing is
+  const void* relu_y = nullptr;  // what the ReLU gave
+  const void* x = nullptr;       // what the batch norm reads
+  const float* mean = nullptr;   // of x, by column
+  // By column, for every kSlabRows rows of a phase: the sums of y and of y (x - mean). NULL: none of all this.
+  float2* slabs = nullptr;
+  const int32_t* images = nullptr;  // so many images enter the sums; NULL: all of them
+};
 
 struct HalfProduct {
   std::array<CUtensorMap, kMostPhases> a{};
@@ -127,6 +145,7 @@ struct HalfProduct {
   Epilogue epilogue;
   const void* residual = nullptr;  // laid out as y; added before the ReLU
   HalfStatistics statistics;
+  HalfGradient gradient;
 };
 
 }  // namespace gpunn::cuda_tiled

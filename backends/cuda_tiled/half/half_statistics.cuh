@@ -7,9 +7,12 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "fragments.cuh"
 #include "half/half_product.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -32,6 +35,12 @@ __device__ __forceinline__ float2 numbers_of(uint32_t word) {
   __half2 pair;
   memcpy(&pair, &word, sizeof(pair));
   return __half22float2(pair);
+}
+
+// Two neighbours, rounded to the nearest.
+template <bool kBf16>
+__device__ __forceinline__ uint32_t half_pair(float low, float high) {
+  return packed<std::conditional_t<kBf16, __nv_bfloat16, __half>>(low, high);
 }
 
 __device__ __forceinline__ uint32_t load_word(uint32_t address) {

@@ -9,17 +9,12 @@
 #include <cuda_fp16.h>
 
 #include "fragments.cuh"
+#include "half/half_gradient.cuh"
 #include "half/half_product.hpp"
 #include "half/half_statistics.cuh"
 #include "shared_barrier.cuh"
 
 namespace gpunn::cuda_tiled {
-
-// Two neighbours, rounded to the nearest.
-template <bool kBf16>
-__device__ __forceinline__ uint32_t half_pair(float low, float high) {
-  return packed<std::conditional_t<kBf16, __nv_bfloat16, __half>>(low, high);
-}
 
 // The columns of y' from one on that are neighbours in y: where they begin there, and how many they are.
 struct ColumnSpan {
@@ -91,7 +86,7 @@ __device__ __forceinline__ float2 residual_pair(const uint16_t* at, int count, b
 // The sums of a warp's 16 rows from `row` on, with bias, residual and ReLU; zeros where there is nothing to sum up. A
 // warp takes kPass columns at a time through its part of shared memory, where chunk c of 16 bytes of a row lies so that
 // neither the matrices' rows nor the readers' chunks share banks. With T::kStatistics it leaves there, at the end, mean
-// and squares of the rows before row `counted`.
+// and squares of the rows before row `counted`, with T::kGradient their sums.
 template <class T>
 __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2], const HalfProduct& product,
                                                 const HalfPhase& phase, int row, int column, uint8_t* staging,
@@ -128,10 +123,14 @@ __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2
     }
   }
   [[maybe_unused]] WarpStatistics<T> statistics(row, counted);
+  [[maybe_unused]] WarpGradients<T> gradients(row, counted);
 #pragma unroll
   for (int pass = 0; pass < T::kColumns / T::kPass; ++pass) {
     const ColumnSpan span = span_of(product, column + pass * T::kPass);
     if (span.count <= 0) continue;
+    [[maybe_unused]] typename WarpGradients<T>::Chunks chunks;
+    [[maybe_unused]] const int of_chunk = chunk * 8 < span.count ? span.first + chunk * 8 : -1;
+    if constexpr (T::kGradient) gradients.load(chunks, product, to, of_chunk);
 #pragma unroll
     for (int pair = 0; pair < kChunks / 2; ++pair) {
       float sums[8];
@@ -162,18 +161,23 @@ __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2
                      half_pair<kBf16>(sums[4], sums[5]), half_pair<kBf16>(sums[6], sums[7]));
     }
     __syncwarp();
+    if constexpr (T::kGradient) {
+      gradients.store(chunks, product, to, pass, of_chunk, lane,
+                      [&](int i) { return load_chunk(place_in_shared(i * kRowsAtOnce + lane / kChunks, chunk)); });
+    } else {
 #pragma unroll
-    for (int i = 0; i < kStores; ++i) {
-      const uint4 eight = load_chunk(place_in_shared(i * kRowsAtOnce + lane / kChunks, chunk));
-      if (to[i] == nullptr) continue;
-      uint16_t* const at = to[i] + span.first + chunk * 8;
-      if (vectors) {
-        if (chunk * 8 < span.count) *reinterpret_cast<uint4*>(at) = eight;
-      } else {
-        const uint32_t words[4] = {eight.x, eight.y, eight.z, eight.w};
+      for (int i = 0; i < kStores; ++i) {
+        const uint4 eight = load_chunk(place_in_shared(i * kRowsAtOnce + lane / kChunks, chunk));
+        if (to[i] == nullptr) continue;
+        uint16_t* const at = to[i] + span.first + chunk * 8;
+        if (vectors) {
+          if (chunk * 8 < span.count) *reinterpret_cast<uint4*>(at) = eight;
+        } else {
+          const uint32_t words[4] = {eight.x, eight.y, eight.z, eight.w};
 #pragma unroll
-        for (int k = 0; k < 8; ++k) {
-          if (chunk * 8 + k < span.count) at[k] = static_cast<uint16_t>(words[k / 2] >> (k % 2 * 16));
+          for (int k = 0; k < 8; ++k) {
+            if (chunk * 8 + k < span.count) at[k] = static_cast<uint16_t>(words[k / 2] >> (k % 2 * 16));
+          }
         }
       }
     }
@@ -181,6 +185,7 @@ __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2
     __syncwarp();
   }
   if constexpr (T::kStatistics) statistics.leave(lane, staging);
+  if constexpr (T::kGradient) gradients.leave(lane, staging);
 }
 
 // The same rows' sums as a part, a tile of which half_lines.cu adds to the others; `row` is in the tile.

@@ -59,5 +59,8 @@ void batch_norm_backward_channels_last(const backends::BatchNorm& shape, const B
 // The rest of the forward pass, once f.mean and f.rstd are known.
 template <class T>
 void normalise_channels_last(const backends::BatchNorm& shape, const Forward<T>& f, cudaStream_t stream);
+// The rest of the gradient, once b.dgamma and b.dbeta are known.
+template <class T>
+void flow_back_channels_last(const backends::BatchNorm& shape, const Backward<T>& b, cudaStream_t stream);
 
 }  // namespace gpunn::cuda_tiled

@@ -55,6 +55,13 @@ void normalise_with(const BatchNorm& shape, const Forward<T>& f, cudaStream_t st
                blocks_of(matrix, width), stream, f, matrix);
 }
 
+template <unsigned width, class T>
+void flow_back_with(const BatchNorm& shape, const Backward<T>& b, cudaStream_t stream) {
+  using namespace channels_last;
+  const Matrix matrix = matrix_of(shape, width, kFewRowsRead, kGradientResident);
+  launch_early(channels_last::flow_back<width, T>, blocks_of(matrix, width), stream, b, matrix);
+}
+
 Launch blocks_of(const Split& split) { return block_each(split.channels * split.shares, kBlock); }
 
 const int32_t* count_of(const Plan& plan, const OpArgs& args) {
@@ -153,7 +160,7 @@ void batch_norm_backward_channels_last(const BatchNorm& shape, const Backward<T>
     const Matrix matrix = matrix_of(shape, width(), kFewRowsRead, kGradientResident);
     launch_early(channels_last::reduce_gradients<width(), T>, blocks_of(matrix, width()), stream, b, matrix);
     launch_early(join_gradients<T>, joining(matrix), stream, b, matrix);
-    launch_early(channels_last::flow_back<width(), T>, blocks_of(matrix, width()), stream, b, matrix);
+    flow_back_with<width()>(shape, b, stream);
   });
 }
 
@@ -191,6 +198,14 @@ void run_batch_norm_backward(const BatchNormPlan& plan, const Backward<T>& b, cu
   });
 }
 
+template <class T>
+void flow_back_channels_last(const BatchNorm& shape, const Backward<T>& b, cudaStream_t stream) {
+  channels_last::by_channels<T>(shape.channels, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx},
+                                [&](auto width) { flow_back_with<width()>(shape, b, stream); });
+}
+
+template void flow_back_channels_last(const BatchNorm&, const Backward<__nv_bfloat16>&, cudaStream_t);
+template void flow_back_channels_last(const BatchNorm&, const Backward<__half>&, cudaStream_t);
 template void normalise_channels_last(const BatchNorm&, const Forward<__nv_bfloat16>&, cudaStream_t);
 template void normalise_channels_last(const BatchNorm&, const Forward<__half>&, cudaStream_t);
 template void batch_norm_channels_last(const BatchNorm&, const Forward<float>&, float2*, cudaStream_t);

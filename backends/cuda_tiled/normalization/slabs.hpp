@@ -1,6 +1,6 @@
 // BATCH_NORM of channels-last images whose statistics were computed by a convolution (half/half_product.hpp). For every
 // slab of rows of the matrix [pixels, channels] it gets the mean and the sum of squared differences. So the images are
-// read only once.
+// read only once. The same for its gradient, of which a data gradient has computed the sums.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +27,18 @@ struct SlabPlan {
 };
 
 SlabPlan slab_plan(const backends::BatchNorm& shape, int slab_rows);
+// Of so many slabs, of any rows.
+SlabPlan slab_plan_of(const backends::BatchNorm& shape, int slabs);
 
 // f.parts are not used. `workspace` is of workspace_bytes(), and has the slabs.
 template <class T>
 void run_batch_norm_of_slabs(const backends::BatchNorm& shape, const SlabPlan& slabs, const Forward<T>& f,
                              float2* workspace, unsigned* counters, cudaStream_t stream);
+
+// The slabs have the sums of dy and of dy (x - mean). b.masked is given: it is dy, which the data gradient has written.
+// b.dy, b.more_dy, b.relu_y, b.signs and b.parts are not used.
+template <class T>
+void run_batch_norm_backward_of_slabs(const backends::BatchNorm& shape, const SlabPlan& slabs, const Backward<T>& b,
+                                      float2* workspace, unsigned* counters, cudaStream_t stream);
 
 }  // namespace gpunn::cuda_tiled

@@ -45,9 +45,6 @@ HalfConvolution bias_add_activation_problem(const OpDesc& desc) {
   problem.residual = true;
   return problem;
 }
-HalfConvolution backward_data_problem(const OpDesc& desc) {
-  return problem_of(desc, ConvolutionPass::backward_data, convolution_backward_data_of(desc));
-}
 HalfConvolution backward_filter_problem(const OpDesc& desc) {
   return problem_of(desc, ConvolutionPass::backward_filter, convolution_backward_filter_of(desc));
 }
@@ -59,6 +56,7 @@ std::string half_key_of(const HalfConvolution& problem) {
   if (problem.bias) key += "_bias";
   if (problem.residual) key += "_add";
   if (problem.relu) key += "_relu";
+  if (problem.gradient) key += "_norm";
   return key + " " + text_of(problem.shape) + " " + ops::dtype_text(problem.dtype) + " tensors channels-last";
 }
 
@@ -199,6 +197,7 @@ void plan_backward_data(const ConvolutionShape& shape, ConvolutionPlan& plan) {
   plan.serves = plan.serves && row_stride * column_stride <= kMostPhases;
   if (!plan.serves) return;
   product.phases = 0;
+  int slabs = 0;
   for (int64_t i = 0; i < row_stride; ++i) {
     for (int64_t j = 0; j < column_stride; ++j) {
       if (i >= shape.rows.inputs || j >= shape.columns.inputs) continue;  // no pixels
@@ -215,6 +214,8 @@ void plan_backward_data(const ConvolutionShape& shape, ConvolutionPlan& plan) {
                       .image_pitch = shape.rows.inputs * shape.columns.inputs * channels,
                       .row_pitch = scattered ? row_stride * shape.columns.inputs * channels : channels,
                       .column_pitch = column_stride * channels};
+      phase.first_slab = slabs;
+      slabs += cuda::divide_up(phase.rows, kSlabRows);
       ++product.phases;
     }
   }
@@ -275,7 +276,7 @@ ConvolutionPlan plan_of(const HalfConvolution& problem, int tile) {
       plan_forward(shape, plan);
       break;
   }
-  if (plan.serves) plan_tiles(plan.half, multiprocessors());
+  if (plan.serves) plan_tiles(plan.half, multiprocessors(), problem.gradient);
   return plan;
 }
 
@@ -317,6 +318,7 @@ CUtensorMap windows_map(const ConvolutionPlan& plan, std::size_t phase, const Ha
 
 std::string refusal_of(const HalfConvolution& problem, int tile) {
   if (problem.shape.groups != 1) return "the channels are in groups";
+  if (problem.gradient && !can_end_gradient(tile)) return "the tile leaves no registers for what is behind it";
   if (std::string refusal = half_refusal_of_gpu(); !refusal.empty()) return refusal;
   const ConvolutionPlan plan = plan_of(problem, tile);
   if (!plan.serves) return "its filters or strides are too large";
@@ -364,6 +366,16 @@ HalfConvolution half_forward_problem(const OpDesc& desc) {
   return problem_of(desc, ConvolutionPass::forward, convolution_of(desc));
 }
 
+HalfConvolution half_backward_data_problem(const OpDesc& desc) {
+  return problem_of(desc, ConvolutionPass::backward_data, convolution_backward_data_of(desc));
+}
+
+int half_gradient_slabs(const HalfConvolution& problem) {
+  const HalfProduct product = plan_of(problem, 0).half.product;
+  const HalfPhase& last = product.phase[static_cast<std::size_t>(product.phases - 1)];
+  return last.first_slab + cuda::divide_up(last.rows, kSlabRows);
+}
+
 void run_half_convolution(const HalfConvolution& problem, int tile_index, const HalfConvolutionArgs& args,
                           cudaStream_t stream) {
   ConvolutionPlan plan = plan_of(problem, tile_index);
@@ -401,7 +413,8 @@ void run_half_convolution(const HalfConvolution& problem, int tile_index, const 
                     .bias = args.bias,
                     .residual = args.residual,
                     .workspace = args.workspace,
-                    .statistics = args.statistics},
+                    .statistics = args.statistics,
+                    .gradient = args.gradient},
                    multiprocessors(), stream);
 }
 
@@ -440,7 +453,7 @@ void add_half_convolution_kernels(TiledDevice& device) {
   add(GPUNN_OP_CONV2D, half_forward_problem, true);
   add(GPUNN_OP_CONV2D_BIAS_ACTIVATION, bias_activation_problem_of_half, true);
   add(GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION, bias_add_activation_problem, false);
-  add(GPUNN_OP_CONV2D_BACKWARD_DATA, backward_data_problem, false);
+  add(GPUNN_OP_CONV2D_BACKWARD_DATA, half_backward_data_problem, false);
   add(GPUNN_OP_CONV2D_BACKWARD_FILTER, backward_filter_problem, true);
 }
 

@@ -21,14 +21,16 @@ struct HalfConvolution {
   bool bias = false;
   bool residual = false;
   bool relu = false;
-  int64_t terms = 0;  // of a sum, for the autotuner
+  bool gradient = false;  // a HalfGradient is behind it: K is not split
+  int64_t terms = 0;   // of a sum, for the autotuner
 
   // Kernels of packed images convert these images; these read them directly.
   int score() const { return 2; }
 };
 
-// Throws Refusal if the op is no forward convolution of this kind.
+// Throw Refusal if the op is no forward convolution, or no data gradient, of this kind.
 HalfConvolution half_forward_problem(const OpDesc& desc);
+HalfConvolution half_backward_data_problem(const OpDesc& desc);
 
 struct HalfConvolutionArgs {
   std::array<const void*, 2> inputs{};
@@ -37,11 +39,14 @@ struct HalfConvolutionArgs {
   void* output = nullptr;
   void* workspace = nullptr;
   HalfStatistics statistics = {};  // of y, where the pass is forward
+  HalfGradient gradient = {};      // with problem.gradient and a tile that can_end_gradient
 };
 
 // Runs with this tile of kHalfTiles.
 void run_half_convolution(const HalfConvolution& problem, int tile_index, const HalfConvolutionArgs& args,
                           cudaStream_t stream);
+// How many slabs the sums behind a data gradient have (HalfGradient).
+int half_gradient_slabs(const HalfConvolution& problem);
 // The workspace in bytes, enough for any tile; nothing if no kernel serves the problem.
 std::optional<uint64_t> half_convolution_workspace(const HalfConvolution& problem);
 // The tile that the autotuner chooses for the op of `desc`.
