@@ -128,6 +128,10 @@ CASES = [
     ("resnet18_cifar10", ["training.precision=bf16"],
      r"(?s)batch norm +6-8 .*batch norm +14-17 .*batch norm +32-33 .*batch norm +35-38 "),
     ("resnet18_cifar10", ["training.precision=fp32"], r"(?s)\A(?!.*convolution and batch norm)"),
+    # A batch norm's gradient begins in the data gradient: with a sum, whose mask has to be read, and without.
+    ("resnet18_cifar10", ["training.precision=bf16"],
+     r"(?s)fused data gradient and batch norm, signs anew +\d+.*fused data gradient and batch norm +\d+"),
+    ("resnet18_cifar10", ["training.precision=fp32"], r"(?s)\A(?!.*data gradient and batch norm)"),
 ]
 
 

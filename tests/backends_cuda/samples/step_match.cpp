@@ -28,6 +28,11 @@ class TestDevice final : public HostDevice {
     if (norm.ops > 0 && has_half(desc.op(first))) {
       return SubgraphSupport::yes(norm.ops, "fused convolution and batch norm");
     }
+    const gpunn::backends::NormSubgraph gradient = gpunn::backends::match_gradient_norm(desc, first, limit);
+    if (gradient.ops > 0 && has_half(desc.op(first))) {
+      return SubgraphSupport::yes(gradient.ops, gradient.anew ? "fused data gradient and batch norm, signs anew"
+                                                              : "fused data gradient and batch norm");
+    }
     StepMatch match = match_step(desc, first, limit, world_);
     if (match.ops.empty()) {
       const DenseSubgraph dense = match_dense(desc, first, limit);
