@@ -17,6 +17,7 @@
 #include "common/quantization.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"
+#include "cuda_common/quantization.cuh"
 #include "kernels.hpp"
 
 namespace gpunn::cuda_naive {
@@ -26,15 +27,6 @@ using namespace cuda;
 
 constexpr int32_t kFilterZero = 128;
 constexpr float kLargestWeight = 127.0F;
-
-// round(steps) + zero_point, cut to [0, 255]; 0 for a NaN. rint rounds ties to even.
-template <class Real>
-__device__ uint8_t stored(Real steps, Real zero_point) {
-  constexpr Real kMost = 255;
-  const Real whole = rint(steps) + zero_point;
-  if (!(whole > 0)) return 0;
-  return static_cast<uint8_t>(whole < kMost ? whole : kMost);
-}
 
 __device__ float meant(uint8_t q, const Quantize& by) { return (static_cast<float>(q) - by.zero_point) * by.scale; }
 
@@ -225,8 +217,7 @@ __global__ void quantized_mean(const uint8_t* x, uint8_t* y, QuantizedMean mean)
   x += image * mean.channels * mean.pixels + channel * (mean.channels_last ? 1 : mean.pixels);
   int32_t sum = 0;
   for (int64_t p = 0; p < mean.pixels; ++p) sum += int32_t{x[p * step]} - mean.attrs.x_zero_point;
-  const double average = static_cast<double>(sum) * mean.attrs.x_scale / static_cast<double>(mean.pixels);
-  y[plane] = stored(average / mean.attrs.y_scale, static_cast<double>(mean.attrs.y_zero_point));
+  y[plane] = stored_mean(sum, mean);
 }
 
 void run_quantized_mean(const QuantizedMean& mean, cudaStream_t stream, const OpArgs& args) {

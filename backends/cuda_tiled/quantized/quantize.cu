@@ -4,6 +4,7 @@
 
 #include "common/quantization.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/quantization.cuh"
 #include "device.hpp"
 #include "elementwise/each.cuh"
 #include "kernels.hpp"
@@ -19,11 +20,7 @@ constexpr int kQuantizeWidth = 4, kQuantizeSteps = 4;
 // The number that stands for x; 0 for a NaN.
 struct Stored {
   float scale, zero_point;
-  __device__ float operator()(float x) const {
-    constexpr float kMost = 255.0F;
-    const float whole = rintf(x / scale) + zero_point;
-    return whole > 0.0F ? fminf(whole, kMost) : 0.0F;
-  }
+  __device__ uint8_t operator()(float x) const { return stored(x / scale, zero_point); }
 };
 
 struct Meant {
@@ -34,11 +31,11 @@ struct Meant {
 // What each<float>() takes.
 struct Faked {
   static constexpr int kReads = 1, kWrites = 1;
-  Stored stored;
+  Stored number;
   Meant meant;
   __device__ void begin() {}
   __device__ void operator()(int64_t /*i*/, const float (&in)[1], float (&out)[1]) const {
-    out[0] = meant(stored(in[0]));
+    out[0] = meant(static_cast<float>(number(in[0])));
   }
 };
 

@@ -6,6 +6,7 @@
 #include "common/quantization.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"
+#include "cuda_common/quantization.cuh"
 #include "device.hpp"
 #include "kernels.hpp"
 
@@ -15,14 +16,6 @@ namespace {
 using namespace cuda;
 
 constexpr int kMeanChannels = 4, kMeanWarps = 8, kMeanOfBlock = 32 * kMeanChannels;
-
-// What cuda_naive stores, for the same bits.
-__device__ __forceinline__ uint8_t stored_mean(int32_t sum, const QuantizedMean& mean) {
-  constexpr double kMost = 255;
-  const double average = static_cast<double>(sum) * mean.attrs.x_scale / static_cast<double>(mean.pixels);
-  const double whole = rint(average / mean.attrs.y_scale) + mean.attrs.y_zero_point;
-  return static_cast<uint8_t>(fmin(fmax(whole, 0.0), kMost));
-}
 
 __global__ void __launch_bounds__(32 * kMeanWarps)
     mean_bytes(const uint8_t* x, uint8_t* y, const __grid_constant__ QuantizedMean mean, int parts) {
