@@ -208,6 +208,16 @@ const std::vector<EightBits> kEightBits = {
     {{4, 400, 1, 1}, 120, 1, 1, 0, 1, 1, false, GPUNN_ACTIVATION_RELU, 0, 0},
     {{2, 40, 9, 7}, 40, 3, 2, 1, 1, 40, false, GPUNN_ACTIVATION_RELU, 100, 3},
     {{1, 96, 8, 9}, 96, 5, 1, 2, 1, 96, true, GPUNN_ACTIVATION_NONE, 0, 128},
+    // Channels in blocks of 64; several images, and several blocks of filters, in the tiles of kernels.
+    {{5, 64, 6, 8}, 80, 3, 1, 1, 1, 1, true, GPUNN_ACTIVATION_RELU},
+    {{2, 192, 9, 7}, 136, 3, 2, 1, 1, 1, false, GPUNN_ACTIVATION_RELU, 128, 3},
+    {{2, 320, 5, 4}, 48, 3, 1, 1, 1, 1, true, GPUNN_ACTIVATION_NONE, 0, 128},
+    {{3, 128, 5, 5}, 160, 3, 1, 1, 1, 2, true, GPUNN_ACTIVATION_RELU, 90, 10},
+    {{3, 512, 8, 7}, 32, 1, 2},
+    {{2, 64, 9, 8}, 64, 3, 1, 2, 2, 1, false, GPUNN_ACTIVATION_NONE, 7, 250},
+    // Few channels and many pixels.
+    {{2, 3, 19, 33}, 64, 3, 1, 1, 1, 1, false, GPUNN_ACTIVATION_RELU, 117, 0},
+    {{3, 4, 12, 13}, 80, 5, 2, 2, 1, 1, false, GPUNN_ACTIVATION_NONE, 0, 128},
 };
 
 CaseSpec case_of(const EightBits& e, const std::string& note = "") {

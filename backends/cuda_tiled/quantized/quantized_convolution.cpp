@@ -8,6 +8,8 @@
 #include "architecture.hpp"
 #include "common/quantization.hpp"
 #include "kernels.hpp"
+#include "quantized/quantized_stem.hpp"
+#include "quantized/quantized_wgmma.hpp"
 #include "variants.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -113,7 +115,8 @@ QuantizedArguments arguments_of(const QuantizedConvolution& problem, const OpArg
   return a;
 }
 
-void run(const QuantizedConvolution& problem, int tile, bool gathers, cudaStream_t stream, const OpArgs& args) {
+// The arguments, once the workspace has what a zero point of x needs.
+QuantizedArguments prepared_arguments(const QuantizedConvolution& problem, cudaStream_t stream, const OpArgs& args) {
   QuantizedArguments a = arguments_of(problem, args);
   if (problem.attrs.x_zero_point != 0) {
     auto* const padding = args.workspace<uint8_t>();
@@ -122,7 +125,11 @@ void run(const QuantizedConvolution& problem, int tile, bool gathers, cudaStream
     a.padding = padding;
     a.first = first;
   }
-  (gathers ? launch_gathered : launch_quantized)(tile, a, stream);
+  return a;
+}
+
+void run(const QuantizedConvolution& problem, int tile, bool gathers, cudaStream_t stream, const OpArgs& args) {
+  (gathers ? launch_gathered : launch_quantized)(tile, prepared_arguments(problem, stream, args), stream);
 }
 
 template <int tile, bool gathers>
@@ -134,13 +141,47 @@ Variant<QuantizedConvolution> variant_of_tile(const char* name) {
                     const OpArgs& args) { run(problem, tile, gathers, stream, args); }};
 }
 
+template <int tile>
+Variant<QuantizedConvolution> wgmma_variant_of_tile(const char* name) {
+  return {.name = name,
+          .refuses = [](const QuantizedConvolution& problem) -> std::string {
+            constexpr int kHopper = 90;
+            if (compute_capability() != kHopper) return "is for GPUs of compute capability 9.0";
+            if (problem.shape.group_inputs % 64 != 0) return "is for groups of a multiple of 64 channels";
+            return quantized_wgmma_plan(problem.shape, tile) ? "" : "its patches are not for this shape";
+          },
+          .workspace_bytes = workspace_bytes,
+          .run =
+              [](const QuantizedConvolution& problem, cudaStream_t stream, const OpArgs& args) {
+                launch_quantized_wgmma(tile, quantized_wgmma_plan(problem.shape, tile).value(),
+                                       prepared_arguments(problem, stream, args), stream);
+              }};
+}
+
+Variant<QuantizedConvolution> quantized_stem_variant() {
+  return {.name = "quantized:stem",
+          .refuses = [](const QuantizedConvolution& problem) -> std::string {
+            constexpr int kAmpere = 80;
+            if (compute_capability() < kAmpere) return "needs compute capability 8.0";
+            if (problem.dense || problem.residual) return "is for convolutions without a residual branch";
+            return quantized_stem_plan(problem.shape) ? "" : "is for one group of up to 4 channels, and small filters";
+          },
+          .run =
+              [](const QuantizedConvolution& problem, cudaStream_t stream, const OpArgs& args) {
+                launch_quantized_stem(quantized_stem_plan(problem.shape).value(), arguments_of(problem, args),
+                                      multiprocessors(), stream);
+              }};
+}
+
 std::vector<Variant<QuantizedConvolution>> variants() {
   return {
-      variant_of_tile<0, false>("quantized:128x128"),     variant_of_tile<1, false>("quantized:128x128_deep"),
-      variant_of_tile<2, false>("quantized:128x256"),     variant_of_tile<3, false>("quantized:256x128"),
-      variant_of_tile<4, false>("quantized:256x64"),      variant_of_tile<5, false>("quantized:128x64"),
-      variant_of_tile<6, false>("quantized:64x64"),       variant_of_tile<0, true>("quantized:gather_128x64"),
-      variant_of_tile<1, true>("quantized:gather_64x64"),
+      variant_of_tile<0, false>("quantized:128x128"),      variant_of_tile<1, false>("quantized:128x128_deep"),
+      variant_of_tile<2, false>("quantized:128x256"),      variant_of_tile<3, false>("quantized:256x128"),
+      variant_of_tile<4, false>("quantized:256x64"),       variant_of_tile<5, false>("quantized:128x64"),
+      variant_of_tile<6, false>("quantized:64x64"),        variant_of_tile<0, true>("quantized:gather_128x64"),
+      variant_of_tile<1, true>("quantized:gather_64x64"),  quantized_stem_variant(),
+      wgmma_variant_of_tile<0>("quantized:wgmma_128x128"), wgmma_variant_of_tile<1>("quantized:wgmma_256x128"),
+      wgmma_variant_of_tile<2>("quantized:wgmma_256x64"),  wgmma_variant_of_tile<3>("quantized:wgmma_128x64"),
   };
 }
 

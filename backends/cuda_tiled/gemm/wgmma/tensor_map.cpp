@@ -43,14 +43,16 @@ void check_encoded(CUresult code) {
   }
 }
 
-CUtensorMap tensor_map(const MatrixInMemory& matrix, int box_outer, CUtensorMapDataType type, uint32_t bytes) {
+// For boxes of lines of as many bytes as the swizzle spans.
+CUtensorMap tensor_map(const MatrixInMemory& matrix, int box_outer, CUtensorMapDataType type, uint32_t bytes,
+                       CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_128B, uint32_t line_bytes = kLineBytes) {
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(matrix.inner), static_cast<cuuint64_t>(matrix.outer)};
   const cuuint64_t strides[] = {static_cast<cuuint64_t>(matrix.pitch) * bytes};
-  const cuuint32_t box[] = {kLineBytes / bytes, static_cast<cuuint32_t>(box_outer)};
+  const cuuint32_t box[] = {line_bytes / bytes, static_cast<cuuint32_t>(box_outer)};
   const cuuint32_t steps[] = {1, 1};
   CUtensorMap map;
   check_encoded(encoder()(&map, type, 2, const_cast<void*>(matrix.data), sizes, strides, box, steps,
-                          CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                          CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                           CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
   return map;
 }
@@ -63,6 +65,10 @@ CUtensorMap tf32_tensor_map(const MatrixInMemory& matrix, int box_outer) {
 
 CUtensorMap bf16_tensor_map(const MatrixInMemory& matrix, int box_outer) {
   return tensor_map(matrix, box_outer, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2);
+}
+
+CUtensorMap byte_tensor_map(const MatrixInMemory& matrix, int box_outer) {
+  return tensor_map(matrix, box_outer, CU_TENSOR_MAP_DATA_TYPE_UINT8, 1, CU_TENSOR_MAP_SWIZZLE_64B, 64);
 }
 
 namespace {

@@ -23,6 +23,9 @@ inline constexpr int64_t kTensorMapAlignment = 16;
 CUtensorMap tf32_tensor_map(const MatrixInMemory& matrix, int box_outer);
 CUtensorMap bf16_tensor_map(const MatrixInMemory& matrix, int box_outer);
 
+// For copies of boxes of box_outer lines of 64 bytes, swizzled by 64 bytes.
+CUtensorMap byte_tensor_map(const MatrixInMemory& matrix, int box_outer);
+
 // A matrix of 16-bit numbers: `outer` times `taps` lines of `inner` numbers, with lines `pitch` numbers apart.
 struct TapsInMemory {
   const void* data;
