@@ -400,3 +400,54 @@ TEST_CASE("a few bytes don't ask for any memory they like") {
   expanded.node("Add", {"x", "c"}, "y");
   CHECK_THAT(refusal(expanded), Contains("larger than any network's"));
 }
+
+namespace {
+
+// As PyTorch's dynamo exporter gathers the pixels of windows, whose numbers are [rows, window rows, columns, window
+// columns, 2].
+void gather_windows(FileBuilder& file, const Shape& windows, const std::vector<int64_t>& pixels) {
+  Shape shape = windows;
+  shape.push_back(2);
+  file.integers("pixels", shape, pixels);
+  set(file.node("Transpose", {"x"}, "pixels_first"), "perm", {2, 3, 0, 1});
+  set(file.node("GatherND", {"pixels_first", "pixels"}, "gathered"), "batch_dims", int64_t{0});
+  set(file.node("Transpose", {"gathered"}, "windows"), "perm", {4, 5, 0, 1, 2, 3});
+}
+
+FileBuilder mean_of_windows(const std::vector<int64_t>& pixels) {
+  FileBuilder file({2, 2, 3}, 20);
+  gather_windows(file, {1, 2, 2, 2}, pixels);
+  file.integers("axes", {-3, -1});
+  set(file.node("ReduceMean", {"windows", "axes"}, "y"), "keepdims", int64_t{0});
+  return file;
+}
+
+// Of images of one row of five pixels: windows of 2, 3 and 2.
+FileBuilder sum_of_windows(const Floats& sizes) {
+  FileBuilder file({1, 1, 5}, 20);
+  gather_windows(file, {1, 1, 3, 3}, {0, 0, 0, 1, 0, 2, 0, 1, 0, 2, 0, 3, 0, 3, 0, 4, 0, 4});
+  file.truths("behind", {3, 3}, {0, 0, 1, 0, 0, 0, 0, 0, 1});
+  file.tensor("zero", {}, {0});
+  file.node("Where", {"behind", "zero", "windows"}, "masked");
+  for (int64_t i = 0; i < 3; ++i) file.integers(std::to_string(i), Shape{}, {i});
+  set(file.node("Gather", {"masked", "0"}, "row"), "axis", 3);
+  for (const char* const i : {"0", "1", "2"}) {
+    set(file.node("Gather", {"row", i}, std::string("term") + i), "axis", 4);
+  }
+  file.node("Add", {"term0", "term1"}, "two");
+  file.node("Add", {"two", "term2"}, "sum");
+  file.tensor("sizes", {3}, sizes);
+  file.node("Div", {"sum", "sizes"}, "y");
+  return file;
+}
+
+}  // namespace
+
+TEST_CASE("the pixels that PyTorch gathers for an adaptive pooling are that pooling") {
+  const FileBuilder mean = mean_of_windows({0, 0, 0, 1, 0, 1, 0, 2, 1, 0, 1, 1, 1, 1, 1, 2});
+  check_close(outputs_of(mean, {1, 2, 3, 4, 5, 6, 0, 0, 8, 0, 0, 0}), {3, 4, 0, 2});
+  check_close(outputs_of(sum_of_windows({2, 3, 2}), {1, 2, 6, 4, 8}), {1.5F, 4, 6});
+  // Others are not.
+  CHECK_THAT(refusal(mean_of_windows({0, 0, 0, 1, 0, 1, 0, 2, 0, 0, 0, 1, 0, 1, 0, 2})), Contains("GatherND"));
+  CHECK_THAT(refusal(sum_of_windows({2, 2, 2})), Contains("GatherND"));
+}

@@ -51,11 +51,21 @@ class FileBuilder {
   }
 
   void integers(const std::string& name, const std::vector<int64_t>& values) {
+    integers(name, {static_cast<int64_t>(values.size())}, values);
+  }
+  void integers(const std::string& name, const Shape& shape, const std::vector<int64_t>& values) {
     auto* tensor = graph().add_initializer();
     tensor->set_name(name);
     tensor->set_data_type(gpunn::onnx::TensorProto::INT64);
-    tensor->add_dims(static_cast<int64_t>(values.size()));
+    for (const int64_t size : shape) tensor->add_dims(size);
     for (const int64_t value : values) tensor->add_int64_data(value);
+  }
+  void truths(const std::string& name, const Shape& shape, const std::vector<int32_t>& values) {
+    auto* tensor = graph().add_initializer();
+    tensor->set_name(name);
+    tensor->set_data_type(gpunn::onnx::TensorProto::BOOL);
+    for (const int64_t size : shape) tensor->add_dims(size);
+    for (const int32_t value : values) tensor->add_int32_data(value);
   }
 
   gpunn::onnx::NodeProto& node(const std::string& op, const std::vector<std::string>& inputs,

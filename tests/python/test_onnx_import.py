@@ -75,3 +75,18 @@ def test_a_network_of_torchvision_gives_what_pytorch_gives(name: str, exporter: 
     export(model, x, tmp_path / "network.onnx", exporter)
     found = gpunn.load(tmp_path / "network.onnx", backend="cpu", max_batch=ROWS).run(x.numpy())
     assert np.abs(found - expected).max() <= 1e-4 * np.abs(expected).max()
+
+
+# Rows and columns of the images, and of what is given. Windows of equal sizes, and of others along one axis or both.
+POOLINGS = [((1, 1), (6, 6)), ((5, 7), (2, 3)), ((5, 5), (6, 6)), ((5, 7), (3, 3)), ((4, 6), (2, 6))]
+
+
+@pytest.mark.parametrize(("image", "size"), POOLINGS)
+def test_an_adaptive_pooling_of_any_size_gives_what_pytorch_gives(
+    image: tuple[int, int], size: tuple[int, int], tmp_path: Path
+) -> None:
+    model = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(size), torch.nn.Flatten()).eval()
+    x = torch.randn(ROWS, 3, *image)
+    export(model, x, tmp_path / "network.onnx", "dynamo")
+    found = gpunn.load(tmp_path / "network.onnx", backend="cpu", max_batch=ROWS).run(x.numpy())
+    np.testing.assert_allclose(found, model(x).numpy(), rtol=1e-5, atol=1e-6)

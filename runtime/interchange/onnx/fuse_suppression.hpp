@@ -5,12 +5,10 @@
 
 namespace gpunn::interchange {
 
-// The domain of the nodes that stand for several of ONNX's.
-inline constexpr const char* kFusedDomain = "gpunn";
-
-// Puts a node "NonMaximumSuppression" of kFusedDomain in place of each NonMaxSuppression and the nodes that pick the
-// best boxes behind it, exactly as `gpunn export` writes them: boxes [N, P, 4] and scores [N, P, C] to [N, most, 6].
-// Where the graph's three outputs are parts of that, the boxes, scores and labels, it becomes the only output.
+// Puts a node "NonMaximumSuppression" of kFusedDomain (node_walk.hpp) in place of each NonMaxSuppression and the nodes
+// that pick the best boxes behind it, exactly as `gpunn export` writes them: boxes [N, P, 4] and scores [N, P, C] to
+// [N, most, 6]. Where the graph's three outputs are parts of that, the boxes, scores and labels, it becomes the only
+// output.
 void fuse_suppression(FileModel& model);
 
 }  // namespace gpunn::interchange

@@ -10,14 +10,24 @@
 #include "common/topological_order.hpp"
 #include "interchange/onnx/channels_first.hpp"
 #include "interchange/onnx/elements.hpp"
+#include "interchange/onnx/fuse_adaptive_pooling.hpp"
 #include "interchange/onnx/fuse_suppression.hpp"
 #include "interchange/onnx/inline_functions.hpp"
+#include "interchange/onnx/node_walk.hpp"
 
 namespace gpunn::interchange {
 
 namespace {
 
 constexpr std::size_t kMostProblems = 50;
+
+// Of a node that stands for several of ONNX's; nullptr: it does not.
+const OpRow* find_fused_row(const FileNode& node) {
+  for (const OpRow* row : {&fused_suppression(), &fused_adaptive_pooling()}) {
+    if (node.domain == kFusedDomain && node.op == row->op) return row;
+  }
+  return nullptr;
+}
 
 std::string plain(std::string_view name) {
   std::string result;
@@ -104,6 +114,7 @@ ImportedModel Importer::run() {
   }
   if (const std::string failure = inline_functions(file_model_); !failure.empty()) refuse(failure);
   fuse_suppression(file_model_);
+  fuse_adaptive_pooling(file_model_);
   turn_input_first(file_model_);
   for (auto& [name, constant] : file_model_.initializers) values_[name] = constant_value(std::move(constant));
   for (const FileNode& node : file_model_.nodes) {
@@ -245,8 +256,8 @@ void Importer::import_node(const FileNode& node) {
   bool known = false;
   const int64_t opset = node.opset == 0 ? opset_ : node.opset;
   const OpRow* row = node.domain.empty() ? find_row(node.op, opset, known) : nullptr;
-  const bool is_fused = node.domain == kFusedDomain && node.op == fused_suppression().op;
-  if (is_fused) row = &fused_suppression();
+  const OpRow* const fused = find_fused_row(node);
+  if (fused != nullptr) row = fused;
   std::vector<const Value*> inputs;
   bool complete = true;
   for (const std::string& input : node.inputs) {
@@ -254,7 +265,7 @@ void Importer::import_node(const FileNode& node) {
     if (!input.empty() && value == nullptr) complete = false;  // of a node that was reported
     inputs.push_back(value);
   }
-  if (!node.domain.empty() && !is_fused) {
+  if (!node.domain.empty() && fused == nullptr) {
     report(node, opset,
            "operators of the domain " + in_quotes(node.domain) + " are not known; export with ONNX's own operators");
     return give_up();

@@ -132,7 +132,9 @@ std::vector<OpRow> reduction_rows();
 std::vector<OpRow> resizing_rows();
 std::vector<OpRow> shape_rows();
 std::vector<OpRow> suppression_rows();
-const OpRow& fused_suppression();  // of the nodes of fuse_suppression()
+// Of the nodes of fuse_suppression() and fuse_adaptive_pooling().
+const OpRow& fused_suppression();
+const OpRow& fused_adaptive_pooling();
 
 // Computes what is known before anything runs: arithmetic on shapes, chiefly. False where the op is none that it knows
 // or an input is not known yet. Throws Unsupported where it can't be computed.

@@ -40,7 +40,29 @@ void average_pool(Call& call) {
   call.give(w.finished(call, y));
 }
 
+// A node of fuse_adaptive_pooling()'s, which a file may also have itself.
+void adaptive_average_pool(Call& call) {
+  constexpr int64_t kMost = 1 << 20;
+  const Shape images = call.sample(0);
+  const int64_t rows = call.integer("rows", 0), columns = call.integer("columns", 0);
+  const std::vector<int64_t> size = {call.integer("output_rows", 0), call.integer("output_columns", 0)};
+  if (images.size() != 3 || images[1] != rows || images[2] != columns) {
+    throw Unsupported("pools images of " + to_string(call.data(0).shape) + ", but was exported for " +
+                      std::to_string(rows) + " rows and " + std::to_string(columns) + " columns");
+  }
+  if (std::ranges::any_of(size, [&](int64_t n) { return n < 1 || n > kMost; })) {
+    throw Unsupported("gives " + std::to_string(size[0]) + " rows and " + std::to_string(size[1]) +
+                      " columns; expected at least 1");
+  }
+  call.give_layer("adaptive_avg_pool", {{"size", texts(size)}}, {images[0], size[0], size[1]});
+}
+
 }  // namespace
+
+const OpRow& fused_adaptive_pooling() {
+  static constexpr OpRow row = {"AdaptiveAveragePool", 1, adaptive_average_pool};
+  return row;
+}
 
 std::vector<OpRow> pooling_rows() { return {{"MaxPool", 1, max_pool}, {"AveragePool", 1, average_pool}}; }
 
