@@ -33,6 +33,7 @@ NETWORKS = {
     "densenet121": 64,
     "efficientnet_b0": 64,
 }
+LEGACY_SIZES = {"alexnet": 224}  # the legacy exporter has adaptive pooling of whole windows alone
 ROWS = 2
 
 
@@ -69,6 +70,8 @@ def export(model: Any, x: Any, file: Path, exporter: str) -> None:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_network_of_torchvision_gives_what_pytorch_gives(name: str, exporter: str, tmp_path: Path) -> None:
     model, size = network(name), NETWORKS[name]
+    if exporter == "legacy":
+        size = LEGACY_SIZES.get(name, size)
     x = torch.randn(ROWS, 3, size, size)
     with torch.no_grad():
         expected = model(x).numpy()
