@@ -45,6 +45,28 @@ class TritonTest(ServingTest):
             server.terminate()
             self.assertEqual(server.ended()[0], 0)
 
+    def test_large_answers_over_grpc(self):
+        """They are sent without a copy of their own: each client gets its values, whoever shares its batch."""
+        self.need_client("grpc")
+        with self.grpc_server(f"big={enlarger()}", "--max-batch", "8", "--max-delay", "20000") as server:
+            self.run_client("-c", f"""
+import threading
+import numpy as np, tritonclient.grpc as triton
+problems = []
+def client(number):
+    service = triton.InferenceServerClient("{server.grpc}")
+    for i in range(6):
+        x = np.arange(64, dtype=np.float32).reshape(1, 1, 8, 8) + 1000 * number + i
+        given = triton.InferInput("x", x.shape, "FP32").set_data_from_numpy(x)
+        y = service.infer("big", [given]).as_numpy("outputs")
+        if not np.array_equal(y, x.repeat(32, 2).repeat(32, 3)):
+            problems.append((number, i))
+threads = [threading.Thread(target=client, args=(number,)) for number in range(1, 9)]
+for one in threads: one.start()
+for one in threads: one.join()
+assert not problems, problems
+""")
+
     def test_grpc_wants_the_token(self):
         self.need_client("grpc")
         with self.grpc_server(GPUNN_SERVE_TOKEN="secret") as server:

@@ -4,7 +4,9 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include <grpcpp/grpcpp.h>
 #include <nlohmann/json.hpp>
@@ -12,6 +14,7 @@
 #include "inference.grpc.pb.h"
 #include "serving/grpc/call.hpp"
 #include "serving/grpc/messages.hpp"
+#include "serving/grpc/wire.hpp"
 
 namespace gpunn::serving {
 
@@ -56,12 +59,32 @@ std::size_t header_bytes_of(const Response& response) {
   return response.body.size();
 }
 
-// The answer of an inference as a message.
-grpc::Status read_inference(const Response& response, ModelInferResponse& message) {
+// The answer of an inference as a message, and the tensors that belong into it.
+grpc::Status read_inference(const Response& response, ModelInferResponse& message, std::vector<SharedBytes>& tensors) {
   grpc::Status status = status_of(response);
   if (!status.ok()) return status;
-  if (read_infer_answer(response, header_bytes_of(response), message)) return status;
+  if (read_infer_answer(response, header_bytes_of(response), message, tensors)) return status;
   return {grpc::INTERNAL, "the answer can't be read"};
+}
+
+// The message with its tensors.
+grpc::Status read_inference(const Response& response, ModelInferResponse& message) {
+  std::vector<SharedBytes> tensors;
+  grpc::Status status = read_inference(response, message, tensors);
+  for (const SharedBytes& tensor : tensors) message.add_raw_output_contents(tensor.bytes.data(), tensor.bytes.size());
+  return status;
+}
+
+// Its bytes, without a copy of large tensors.
+grpc::Status write_inference(const Response& response, grpc::ByteBuffer& bytes) {
+  ModelInferResponse message;
+  std::vector<SharedBytes> tensors;
+  grpc::Status status = read_inference(response, message, tensors);
+  if (!status.ok()) return status;
+  std::optional<grpc::ByteBuffer> made = infer_answer_bytes(message, tensors);
+  if (!made) return {grpc::RESOURCE_EXHAUSTED, "the answer is larger than a message may be, 2 GiB"};
+  bytes.Swap(&*made);
+  return status;
 }
 
 // The request that a call waits for. gRPC may cancel it from another thread.
@@ -145,7 +168,11 @@ class InferStream final : public grpc::ServerBidiReactor<ModelInferRequest, Mode
   Awaited awaited_;
 };
 
-class InferenceService final : public inference::GRPCInferenceService::CallbackService {
+// The bytes of inferences are read and written here, those of other calls by gRPC.
+using RawInferenceService =
+    inference::GRPCInferenceService::WithRawCallbackMethod_ModelInfer<inference::GRPCInferenceService::CallbackService>;
+
+class InferenceService final : public RawInferenceService {
  public:
   explicit InferenceService(HttpCallbacks callbacks) : callbacks_(std::move(callbacks)) {}
 
@@ -201,17 +228,23 @@ class InferenceService final : public inference::GRPCInferenceService::CallbackS
                                             inference::RepositoryModelUnloadResponse* /*response*/) override {
     return change(*context, *request, "/unload");
   }
-  ServerUnaryReactor* ModelInfer(CallbackServerContext* context, const ModelInferRequest* request,
-                                 ModelInferResponse* response) override {
+  ServerUnaryReactor* ModelInfer(CallbackServerContext* context, const grpc::ByteBuffer* request,
+                                 grpc::ByteBuffer* response) override {
     auto* const reactor = new UnaryCall;
-    InferBody body = infer_body(*request);
+    ModelInferRequest message;
+    grpc::ByteBuffer bytes(*request);
+    if (!grpc::SerializationTraits<ModelInferRequest>::Deserialize(&bytes, &message).ok()) {
+      reactor->Finish({grpc::INVALID_ARGUMENT, "expected a ModelInferRequest, found other bytes"});
+      return reactor;
+    }
+    InferBody body = infer_body(message);
     if (!body.problem.empty()) {
       reactor->Finish({grpc::INVALID_ARGUMENT, body.problem});
       return reactor;
     }
-    reactor->awaited.begin_with(infer_exchange(*request, *context, callbacks_, std::move(body),
+    reactor->awaited.begin_with(infer_exchange(message, *context, callbacks_, std::move(body),
                                                [reactor, response](const Response& answer) {
-                                                 reactor->Finish(read_inference(answer, *response));
+                                                 reactor->Finish(write_inference(answer, *response));
                                                }),
                                 callbacks_);
     return reactor;

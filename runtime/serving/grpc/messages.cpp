@@ -141,7 +141,8 @@ InferBody infer_body(const ModelInferRequest& request) {
   return result;
 }
 
-bool read_infer_answer(const Response& answer, std::size_t header_bytes, ModelInferResponse& response) {
+bool read_infer_answer(const Response& answer, std::size_t header_bytes, ModelInferResponse& response,
+                       std::vector<SharedBytes>& tensors) {
   const std::string_view body = answer.body;
   const Json document = Json::parse(body.substr(0, header_bytes), nullptr, false);
   if (!document.is_object()) return false;
@@ -159,12 +160,11 @@ bool read_infer_answer(const Response& answer, std::size_t header_bytes, ModelIn
       const auto bytes = output.at("parameters").at("binary_data_size").get<std::size_t>();
       if (part != answer.rest.end()) {
         if (bytes != part->bytes.size()) return false;
-        response.add_raw_output_contents(part->bytes.data(), bytes);
-        ++part;
+        tensors.push_back(*part++);
         continue;
       }
       if (bytes > joined.size()) return false;
-      response.add_raw_output_contents(joined.data(), bytes);
+      tensors.push_back({.memory = nullptr, .bytes = joined.substr(0, bytes)});
       joined.remove_prefix(bytes);
     }
   } catch (const Json::exception&) {

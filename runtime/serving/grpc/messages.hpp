@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <google/protobuf/message.h>
 
@@ -22,8 +23,10 @@ struct InferBody {
 };
 InferBody infer_body(const ::inference::ModelInferRequest& request);
 
-// The answer to that: JSON of `header_bytes`, with the tensors behind it. False: the body is none.
-bool read_infer_answer(const Response& answer, std::size_t header_bytes, ::inference::ModelInferResponse& response);
+// The answer to that: JSON of `header_bytes`, with the tensors behind it. They go to `tensors`, not into the message;
+// those without memory of their own are parts of the answer's body. False: the body is none.
+bool read_infer_answer(const Response& answer, std::size_t header_bytes, ::inference::ModelInferResponse& response,
+                       std::vector<SharedBytes>& tensors);
 
 // Reads JSON whose keys are the message's fields. False: it is none.
 bool read_json(const std::string& json, google::protobuf::Message& message);
