@@ -1,4 +1,4 @@
-// SGD, ADAM, RMSPROP, ADAGRAD, LION and LARS, CLIP_NORM and L1_GRADIENT over flat vectors.
+// SGD, ADAM, RMSPROP, ADAGRAD, LION, LARS and LBFGS, CLIP_NORM and L1_GRADIENT over flat vectors.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,23 @@ struct Lars : Optimizer<gpunn_lars_attrs> {
   int64_t parts = 0;
 };
 
+struct Lbfgs : Optimizer<gpunn_lbfgs_attrs> {
+  int64_t pairs = 0;  // of a step and a change
+
+  // Whether the sum of the gradient's absolute values is finite, with room for sums of it in f32.
+  static constexpr bool is_finite(double size) { return size <= 3e38; }
+  // Whether the last step and the change on it become a pair, by their product.
+  static constexpr bool is_good(double product) { return product > 1e-10; }
+  // Whether a direction leads down, by its product with the gradient.
+  static constexpr bool falls(double product) { return product <= -1e-9; }
+  // 1 / (s y) of a pair; 0: it counts for nothing.
+  static constexpr double inverse(double product) { return product > 0 ? 1 / product : 0; }
+  // What the inverse Hessian begins with, of the newest pair.
+  static constexpr double scale(double product, double square) { return product > 0 ? product / square : 1; }
+  // The factor of the learning rate.
+  static constexpr double rate(int64_t step, double size) { return step != 0 || size <= 1 ? 1 : 1 / size; }
+};
+
 // Limits an offset read from device memory to [0, n].
 constexpr int64_t place_in(int64_t n, int64_t offset) { return offset < 0 ? 0 : offset > n ? n : offset; }
 
@@ -44,6 +61,9 @@ inline Adagrad adagrad_of(const OpDesc& desc) { return detail::optimizer_of<gpun
 inline Lion lion_of(const OpDesc& desc) { return detail::optimizer_of<gpunn_lion_attrs>(desc); }
 inline Lars lars_of(const OpDesc& desc) {
   return {detail::optimizer_of<gpunn_lars_attrs>(desc), desc.input(4).dim[0] - 1};
+}
+inline Lbfgs lbfgs_of(const OpDesc& desc) {
+  return {detail::optimizer_of<gpunn_lbfgs_attrs>(desc), desc.input(6).dim[0]};
 }
 
 struct ClipNorm {

@@ -12,6 +12,7 @@ namespace gpunn::cuda_tiled {
 
 struct LaunchAttributes {
   dim3 cluster = {0, 0, 0};  // blocks of a cluster; none are clusters
+  bool together = false;     // all blocks run at the same time, and may wait for each other
   bool early = false;  // may begin before the kernel before it has ended, for which it waits (dependent_launch.cuh)
 };
 
@@ -33,6 +34,11 @@ class LaunchConfig {
       cluster.id = cudaLaunchAttributeClusterDimension;
       cluster.val.clusterDim = {attributes.cluster.x, attributes.cluster.y, attributes.cluster.z};
     }
+    if (attributes.together) {
+      cudaLaunchAttribute& together = attributes_[config_.numAttrs++];
+      together.id = cudaLaunchAttributeCooperative;
+      together.val.cooperative = 1;
+    }
     if (attributes.early && early_launches()) {
       cudaLaunchAttribute& early = attributes_[config_.numAttrs++];
       early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -46,7 +52,7 @@ class LaunchConfig {
 
  private:
   cudaLaunchConfig_t config_{};
-  cudaLaunchAttribute attributes_[2]{};
+  cudaLaunchAttribute attributes_[3]{};
 };
 
 template <class... Parameters, class... Arguments>

@@ -96,6 +96,7 @@ std::vector<Profile> make_profiles() {
       {GPUNN_OP_ADAGRAD_UPDATE, kF32},
       {GPUNN_OP_LION_UPDATE, kF32},
       {GPUNN_OP_LARS_UPDATE, kF32},
+      {GPUNN_OP_LBFGS_UPDATE, kF32},
       {GPUNN_OP_DROPOUT, kF32},
       {GPUNN_OP_RANDOM_SHIFT, kF32},
       {GPUNN_OP_RANDOM_AFFINE, kF32},

@@ -495,6 +495,8 @@ std::vector<AttributeTable> make_tables() {
                                 {&lars::trust, "trust", number, AttributeValue(0.001), "trust coefficient"},
                                 epsilon<lars>(1e-8, denominator),
                                 decayed<lars>()}));
+  using lbfgs = gpunn_lbfgs_attrs;
+  tables.push_back(table<lbfgs>("gpunn_lbfgs_attrs", {weight_decay<lbfgs>(), decayed<lbfgs>()}));
   tables.push_back(table<gpunn_all_reduce_attrs>(
       "gpunn_all_reduce_attrs", {{&gpunn_all_reduce_attrs::parts, "parts", integer, kRequired, "parts of all ranks"}}));
   using clip = gpunn_clip_norm_attrs;

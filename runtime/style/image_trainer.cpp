@@ -112,7 +112,8 @@ void ImageTrainer::prepare(const OptimizerConfig& optimizer, const StyleWeights&
   layout_ = training::lay_out({{.name = kImage, .shape = shape_of(size_)}}, device.alignment);
   states_ = training::optimizer_states(optimizer);
   program_ = std::make_unique<execution::RunnableProgram>(runner_.compile_fastest(step(optimizer, weights, steps + 1)));
-  const auto arrays = static_cast<uint64_t>(states_.size() + 2);
+  uint64_t arrays = 2;
+  for (const training::OptimizerState& state : states_) arrays += static_cast<uint64_t>(state.arrays());
   training::require_memory("an image of " + std::to_string(size_.width) + " by " + std::to_string(size_.height) +
                                " pixels (a smaller --size or --history takes less)",
                            {.arena = program_->compiled.plan.arena_bytes,
@@ -128,8 +129,9 @@ void ImageTrainer::start_from(const Planes& image, double learning_rate) {
   std::vector<float> flat(static_cast<std::size_t>(layout_.total), 0.0F);
   std::memcpy(flat.data(), image.values.data(), image.values.size() * sizeof(float));
   variables.write(kImage, training::bytes_of(flat));
-  const std::vector<float> zeros(flat.size(), 0.0F);
-  for (const std::string& state : states_) variables.write(state, training::bytes_of(zeros));
+  for (const training::OptimizerState& state : states_) {
+    variables.write(state.name, std::vector<std::byte>(variables.type(state.name).bytes()));
+  }
   training::write_scalar<int64_t>(variables, kStep, 0);
   training::write_scalar(variables, kRate, static_cast<float>(learning_rate));
 }

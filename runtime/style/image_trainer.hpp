@@ -13,6 +13,7 @@
 #include "tasks/super_resolution/planes.hpp"
 #include "training/frozen_features.hpp"
 #include "training/layout.hpp"
+#include "training/optimizer/optimizer_rows.hpp"
 
 namespace gpunn::style {
 
@@ -51,7 +52,7 @@ class ImageTrainer {
   std::map<std::string, Shape> targets_;  // by the names of their variables
   tasks::Planes size_;                    // of the content, without values
   training::ParameterLayout layout_;
-  std::vector<std::string> states_;  // of the optimizer
+  std::vector<training::OptimizerState> states_;
   std::unique_ptr<execution::RunnableProgram> program_;
 };
 

@@ -18,7 +18,7 @@ struct UpdateRange {
   int64_t begin = 0, end = 0;
   int64_t decayed = 0;      // the first so many of them decay
   bool matrices = false;    // of Muon's, each for itself
-  int64_t state_begin = 0;  // in the arrays of the optimizer's states
+  int64_t state_begin = 0;  // in the arrays of the optimizer's states; times their rows, where they have several
 };
 
 // Where each parameter lies in the flat arrays of parameters, gradients and optimizer states: range by range, in each
@@ -37,7 +37,7 @@ struct ParameterLayout {
 
   TensorType type() const { return {DType::f32, {total}}; }            // of the parameters
   TensorType trained_type() const { return {DType::f32, {trained}}; }  // of gradients
-  TensorType state_type() const { return {DType::f32, {kept}}; }
+  TensorType state_type(int64_t rows = 1) const { return {DType::f32, {rows * kept}}; }
   int64_t count() const;          // of numbers, without the gaps
   int64_t trained_count() const;  // of those that are not frozen
   // Where each parameter of a range begins, rising, counted from the range's first element, and the range's end: a

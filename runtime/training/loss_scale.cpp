@@ -67,7 +67,8 @@ void undo_unless(Graph& g, const ParameterLayout& layout, std::size_t first, Val
   for (const ValueId whole : written) {
     const std::string name = g.value(whole).name;
     const TensorType trained = layout.trained_type();  // frozen parameters, which lie behind, do not change
-    now.push_back(g.value(whole).type == trained ? whole : g.add_view(name + ".trained", whole, trained));
+    const bool has_frozen = g.value(whole).type == layout.type() && layout.type() != trained;
+    now.push_back(has_frozen ? g.add_view(name + ".trained", whole, trained) : whole);
     before.push_back(g.add1(GPUNN_OP_COPY, name + ".before", {}, {now.back()}));
   }
   const auto begin = g.nodes().begin();

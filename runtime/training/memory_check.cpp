@@ -44,7 +44,10 @@ void require_memory_for_weights(const Experiment& experiment, const ParameterLay
                                 const ParameterLayout& buffers, const gpunn_device_info& given) {
   const uint64_t all = parameters.type().bytes();
   const uint64_t trained = static_cast<uint64_t>(parameters.trained) * sizeof(float);
-  const uint64_t arrays = 1 + optimizer_states(experiment.optimizer).size();  // the gradients, and the states
+  uint64_t arrays = 1;  // the gradients
+  for (const OptimizerState& state : optimizer_states(experiment.optimizer)) {
+    arrays += static_cast<uint64_t>(state.arrays());
+  }
   const uint64_t kept = all + buffers.type().bytes() + (experiment.ema > 0 ? all : 0) + arrays * trained;
   int64_t largest = 0;
   for (const nn::Parameter& parameter : parameters.parameters) {

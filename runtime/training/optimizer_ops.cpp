@@ -16,9 +16,9 @@ using graph::Graph;
 using graph::Storage;
 using graph::ValueId;
 
-std::vector<std::string> optimizer_states(const OptimizerConfig& config) {
+std::vector<OptimizerState> optimizer_states(const OptimizerConfig& config) {
   const OptimizerRow& row = config::row_of(optimizer_rows(), config);
-  return row.states == nullptr ? std::vector<std::string>() : row.states(config);
+  return row.states == nullptr ? std::vector<OptimizerState>() : row.states(config);
 }
 
 std::string bounds_variable(std::size_t range) { return "parameter_bounds." + std::to_string(range); }
@@ -30,6 +30,13 @@ ValueId part_of(Graph& g, const UpdateRange& range, ValueId flat, const std::str
   const TensorType type{DType::f32, {range.end - range.begin}};
   if (g.value(flat).type == type) return flat;
   return g.add_view(name + "." + g.value(flat).name, flat, type, range.begin * static_cast<int64_t>(sizeof(float)));
+}
+
+// The same of an array of several rows, in which the rows of a range lie one behind the other: a matrix.
+ValueId rows_of(Graph& g, const UpdateRange& range, ValueId flat, int64_t rows, const std::string& name) {
+  const TensorType type{DType::f32, {rows, range.end - range.begin}};
+  return g.add_view(name + "." + g.value(flat).name, flat, type,
+                    rows * range.begin * static_cast<int64_t>(sizeof(float)));
 }
 
 std::string range_name(const ParameterLayout& layout, const char* what, std::size_t range) {
@@ -143,18 +150,20 @@ void add_average(Graph& g, double decay, const ParameterLayout& layout, ValueId 
 
 void add_optimizer(Graph& g, const OptimizerConfig& o, const ParameterLayout& layout, const UpdateValues& values) {
   const OptimizerRow& row = config::row_of(optimizer_rows(), o);
+  const std::vector<OptimizerState> kinds = optimizer_states(o);
   std::vector<ValueId> states;
-  for (const std::string& state : optimizer_states(o)) {
-    states.push_back(g.add_value(state, layout.state_type(), Storage::optimizer));
+  for (const OptimizerState& state : kinds) {
+    states.push_back(g.add_value(state.name, layout.state_type(state.arrays()), Storage::optimizer));
   }
   for (std::size_t i = 0; i < layout.ranges.size(); ++i) {
     const UpdateRange& range = layout.ranges[i];
     const GroupUpdate group = group_update(o, range.group);
     const std::string name = range_name(layout, "optimizer", i);
     const auto part = [&](ValueId flat) { return part_of(g, range, flat, name); };
-    const auto kept = [&](ValueId state) {
+    const auto kept = [&](std::size_t state) {
       const UpdateRange in_states{.begin = range.state_begin, .end = range.state_begin + range.end - range.begin};
-      return part_of(g, in_states, state, name);
+      if (kinds[state].rows == 0) return part_of(g, in_states, states[state], name);
+      return rows_of(g, in_states, states[state], kinds[state].rows, name);
     };
     ValueId rate = values.rate;
     if (group.rate_factor != 1) {
@@ -170,13 +179,13 @@ void add_optimizer(Graph& g, const OptimizerConfig& o, const ParameterLayout& la
     const Decay decay{.weight = static_cast<float>(group.weight_decay), .elements = range.decayed};
     if (row.formula != nullptr) {
       UpdateInputs in{part(values.parameters), part(values.gradients), rate, values.step, {}, decay};
-      for (const ValueId state : states) in.states.push_back(kept(state));
+      for (std::size_t s = 0; s < states.size(); ++s) in.states.push_back(kept(s));
       add_formula(g, name, row.formula, o, in);
       continue;
     }
     std::vector<ValueId> inputs{part(values.parameters), part(values.gradients), rate};
     if (row.counts_steps) inputs.push_back(values.step);
-    for (const ValueId state : states) inputs.push_back(kept(state));
+    for (std::size_t s = 0; s < states.size(); ++s) inputs.push_back(kept(s));
     if (row.by_parameter) {
       const auto bounds = static_cast<int64_t>(layout.bounds(range).size());
       inputs.push_back(g.add_value(bounds_variable(i), {DType::i64, {bounds}}, Storage::data));

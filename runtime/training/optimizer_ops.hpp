@@ -8,11 +8,12 @@
 
 #include "graph/graph.hpp"
 #include "training/layout.hpp"
+#include "training/optimizer/optimizer_rows.hpp"
 
 namespace gpunn::training {
 
-// "velocity", or "m" and "v", ...: the optimizer's states, each as long as the gradients.
-std::vector<std::string> optimizer_states(const OptimizerConfig& config);
+// "velocity", or "m" and "v", ...: the optimizer's states.
+std::vector<OptimizerState> optimizer_states(const OptimizerConfig& config);
 
 // i64[parameters + 1] in storage `data`, ParameterLayout::bounds() of a range: what LARS goes by.
 std::string bounds_variable(std::size_t range);

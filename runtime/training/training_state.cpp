@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "training/flat_tensors.hpp"
 #include "training/gradient_buckets.hpp"
@@ -38,11 +39,49 @@ void for_pieces(const std::vector<distributed::Share>& buckets, Ranks ranks, con
   }
 }
 
+// Calls `copy` with each piece of a row of a state, of `arrays` rows: where it lies in the state and in the row, and
+// its size, in bytes.
+template <class Copy>
+void for_ranges(const ParameterLayout& layout, int64_t arrays, int64_t row, const Copy& copy) {
+  for (const UpdateRange& range : layout.ranges) {
+    const int64_t size = range.end - range.begin;
+    const auto bytes = [](int64_t numbers) { return static_cast<std::size_t>(numbers) * sizeof(float); };
+    copy(bytes(arrays * range.state_begin + row * size), bytes(range.state_begin), bytes(size));
+  }
+}
+
+std::vector<std::byte> row_of(const ParameterLayout& layout, const OptimizerState& state,
+                              const std::vector<std::byte>& variable, int64_t row) {
+  if (state.rows == 0) return variable;
+  std::vector<std::byte> values(variable.size() / static_cast<std::size_t>(state.rows));
+  for_ranges(layout, state.rows, row, [&](std::size_t from, std::size_t to, std::size_t size) {
+    std::memcpy(values.data() + to, variable.data() + from, size);
+  });
+  return values;
+}
+
+void put_row(const ParameterLayout& layout, const OptimizerState& state, std::vector<std::byte>& variable, int64_t row,
+             const std::vector<std::byte>& values) {
+  if (state.rows == 0) {
+    variable = values;
+    return;
+  }
+  for_ranges(layout, state.rows, row, [&](std::size_t to, std::size_t from, std::size_t size) {
+    std::memcpy(variable.data() + to, values.data() + from, size);
+  });
+}
+
 }  // namespace
 
-std::vector<std::byte> TrainingState::read_kept(const std::string& name, Has which) const {
-  std::vector<std::byte> own = variables_->read(name);
-  if (sharing_.team == nullptr || which == Has::all) return own;
+ParameterLayout TrainingState::own_layout() const {
+  if (sharing_.team == nullptr) return parameters_;
+  return sharded(parameters_, sharing_.buckets, {sharing_.team->rank(), sharing_.team->world()});
+}
+
+std::vector<std::byte> TrainingState::whole_row(const Kept& kept, const std::vector<std::byte>& variable,
+                                                int64_t row) const {
+  const std::vector<std::byte> own = row_of(own_layout(), kept.state, variable, row);
+  if (sharing_.team == nullptr || kept.which == Has::all) return own;
   const int world = sharing_.team->world();
   std::vector<std::byte> all(own.size() * static_cast<std::size_t>(world)), whole(parameters_.trained_type().bytes());
   sharing_.team->all_gather(own, all);
@@ -55,21 +94,25 @@ std::vector<std::byte> TrainingState::read_kept(const std::string& name, Has whi
   return whole;
 }
 
-void TrainingState::write_kept(const std::string& name, Has which, const std::vector<std::byte>& whole) {
-  if (sharing_.team == nullptr || which == Has::all) return variables_->write(name, whole);
+void TrainingState::set_row(const Kept& kept, std::vector<std::byte>& variable, int64_t row,
+                            const std::vector<std::byte>& whole) const {
+  if (sharing_.team == nullptr || kept.which == Has::all) {
+    return put_row(parameters_, kept.state, variable, row, whole);
+  }
   std::vector<std::byte> own(whole.size() / static_cast<std::size_t>(sharing_.team->world()));
   const Ranks ranks{sharing_.team->rank(), sharing_.team->world()};
   for_pieces(sharing_.buckets, ranks, [&](std::size_t to, std::size_t from, std::size_t size) {
     std::memcpy(own.data() + to, whole.data() + from, size);
   });
-  variables_->write(name, own);
+  put_row(own_layout(), kept.state, variable, row, own);
 }
 
-// What a checkpoint has beside the parameters, each as a flat array: the optimizer's states and the average.
-std::vector<std::pair<std::string, Has>> TrainingState::kept_arrays() const {
-  std::vector<std::pair<std::string, Has>> arrays;
-  for (const std::string& state : optimizer_states(experiment_.optimizer)) arrays.emplace_back(state, Has::trained);
-  if (experiment_.ema > 0) arrays.emplace_back(variable::kAverage, Has::all);
+std::vector<TrainingState::Kept> TrainingState::kept_arrays() const {
+  std::vector<Kept> arrays;
+  for (OptimizerState& state : optimizer_states(experiment_.optimizer)) {
+    arrays.push_back({std::move(state), Has::trained});
+  }
+  if (experiment_.ema > 0) arrays.push_back({{variable::kAverage}, Has::all});
   return arrays;
 }
 
@@ -126,8 +169,12 @@ void TrainingState::save(storage::Checkpoint& checkpoint) const {
   checkpoint.buffers.clear();
   if (buffers_.total > 0) checkpoint.buffers = take_apart(buffers_, variables_->read(variable::kBuffers));
   checkpoint.optimizer.clear();
-  for (const auto& [name, which] : kept_arrays()) {
-    checkpoint.optimizer[name] = take_apart(parameters_, read_kept(name, which), which);
+  for (const Kept& kept : kept_arrays()) {
+    const std::vector<std::byte> values = variables_->read(kept.state.name);
+    for (int64_t row = 0; row < kept.state.arrays(); ++row) {
+      checkpoint.optimizer[kept.state.in_checkpoint(row)] =
+          take_apart(parameters_, whole_row(kept, values, row), kept.which);
+    }
   }
 }
 
@@ -138,7 +185,10 @@ std::string TrainingState::model_mismatches(const storage::Checkpoint& checkpoin
 
 std::string TrainingState::mismatches(const storage::Checkpoint& checkpoint) const {
   std::string differences = model_mismatches(checkpoint);
-  const std::vector<std::pair<std::string, Has>> arrays = kept_arrays();
+  std::map<std::string, Has> arrays;
+  for (const Kept& kept : kept_arrays()) {
+    for (int64_t row = 0; row < kept.state.arrays(); ++row) arrays.emplace(kept.state.in_checkpoint(row), kept.which);
+  }
   for (const auto& [state, which] : arrays) {
     const auto found = checkpoint.optimizer.find(state);
     if (found == checkpoint.optimizer.end()) {
@@ -148,7 +198,7 @@ std::string TrainingState::mismatches(const storage::Checkpoint& checkpoint) con
     }
   }
   for (const auto& [state, tensors] : checkpoint.optimizer) {
-    if (std::ranges::find(arrays, state, &std::pair<std::string, Has>::first) == arrays.end()) {
+    if (!arrays.contains(state)) {
       differences += "\n  optimizer state '" + state + "' is not one of this optimizer";
     }
   }
@@ -157,8 +207,13 @@ std::string TrainingState::mismatches(const storage::Checkpoint& checkpoint) con
 
 void TrainingState::restore(const storage::Checkpoint& checkpoint) {
   write_model(checkpoint);
-  for (const auto& [name, which] : kept_arrays()) {
-    write_kept(name, which, put_together(parameters_, checkpoint.optimizer.at(name), which));
+  for (const Kept& kept : kept_arrays()) {
+    std::vector<std::byte> values(variables_->type(kept.state.name).bytes());
+    for (int64_t row = 0; row < kept.state.arrays(); ++row) {
+      const std::vector<storage::StoredTensor>& tensors = checkpoint.optimizer.at(kept.state.in_checkpoint(row));
+      set_row(kept, values, row, put_together(parameters_, tensors, kept.which));
+    }
+    variables_->write(kept.state.name, values);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "storage/checkpoint.hpp"
 #include "training/flat_tensors.hpp"
 #include "training/layout.hpp"
+#include "training/optimizer/optimizer_rows.hpp"
 
 namespace gpunn::training {
 
@@ -51,10 +52,17 @@ class TrainingState {
   void restore_model(const storage::Checkpoint& checkpoint);
 
  private:
-  std::vector<std::pair<std::string, Has>> kept_arrays() const;
-  // A kept array, whole: where ranks share it out, all of them call it.
-  std::vector<std::byte> read_kept(const std::string& name, Has which) const;
-  void write_kept(const std::string& name, Has which, const std::vector<std::byte>& whole);
+  // What a checkpoint has beside the parameters: the optimizer's states and the average.
+  struct Kept {
+    OptimizerState state;
+    Has which;
+  };
+  std::vector<Kept> kept_arrays() const;
+  ParameterLayout own_layout() const;  // of this rank's part of the states
+  // A row of a kept array, whole: where ranks share it out, all of them call it.
+  std::vector<std::byte> whole_row(const Kept& kept, const std::vector<std::byte>& variable, int64_t row) const;
+  void set_row(const Kept& kept, std::vector<std::byte>& variable, int64_t row,
+               const std::vector<std::byte>& whole) const;
   void fill(const char* variable, const ParameterLayout& layout, graph::Storage storage);
   void write_model(const storage::Checkpoint& checkpoint);
   std::string model_mismatches(const storage::Checkpoint& checkpoint) const;

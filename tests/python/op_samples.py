@@ -248,6 +248,11 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
         [floats(6), floats(6, seed=1), scalar(0.1), floats(6, seed=2), np.array([0, 2, 6], np.int64)],
         {},
     ),
+    "lbfgs_update": lambda: (
+        [floats(6), floats(6, seed=1), scalar(0.1), counter(), floats(6, seed=2), floats(6, seed=3)]
+        + [positive(2, 6), positive(2, 6)],
+        {},
+    ),
     "clip_norm": lambda: ([floats(6), scalar(3.0)], {"max_norm": 1.0}),
     "l1_gradient": lambda: ([floats(6), floats(6, seed=1)], {"weight": 0.1}),
     "random_uniform": lambda: ([counter()], {"shape": [4, 3], "seed": 7}),

@@ -271,6 +271,18 @@ typedef struct gpunn_lars_attrs {
   int64_t decayed;
 } gpunn_lars_attrs;
 
+/* L-BFGS without a line search (Liu and Nocedal, 1989): torch.optim.LBFGS with max_iter=1. g' = g + weight_decay * w.
+ * With y = g' - last_gradient and s = last_step: where s y > 1e-10 the pair (s, y) follows the others, of which the
+ * oldest goes. d is -H g' by the two-loop recursion, from s y / y y of the newest pair, or 1; a pair with s y <= 0
+ * counts for nothing. rate = lr, in the first step times min(1, 1 / |g'|), |g'| being the sum of absolute values.
+ * last_step = rate * d where g' d <= -1e-9, else 0; w += last_step; last_gradient = g'. Where |g'| is not below 3e38
+ * half of the last step is taken back: last_step /= 2; w -= last_step, and nothing else changes. */
+typedef struct gpunn_lbfgs_attrs {
+  uint32_t struct_size;
+  float weight_decay;
+  int64_t decayed;
+} gpunn_lbfgs_attrs;
+
 typedef struct gpunn_clip_norm_attrs {
   uint32_t struct_size;
   float max_norm;

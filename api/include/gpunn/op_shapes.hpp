@@ -511,6 +511,9 @@ inline void require_attributes(int32_t op, const AnyAttributes& attributes, Tens
       require_not_negative(a.epsilon, "epsilon");
       break;
     }
+    case GPUNN_OP_LBFGS_UPDATE:
+      require_decay(attributes.as<gpunn_lbfgs_attrs>(), rows());
+      break;
     case GPUNN_OP_CLIP_NORM: {
       const auto a = attributes.as<gpunn_clip_norm_attrs>();
       require_positive(a.max_norm, "max_norm");

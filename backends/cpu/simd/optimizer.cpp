@@ -102,11 +102,28 @@ double layer_sum_of_squares(const float* x, int64_t n) {
   return sum;
 }
 
+void scale_and_add(float scale, float* x, float factor, const float* other, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) x[i] = scale * x[i] + factor * other[i];
+}
+
+DotProducts dots(const float* a, const float* x, const float* b, int64_t n) {
+  double with_x = 0.0, with_b = 0.0;
+#pragma omp simd reduction(+ : with_x, with_b)
+  for (int64_t i = 0; i < n; ++i) {
+    const auto factor = static_cast<double>(a[i]);
+    with_x += factor * static_cast<double>(x[i]);
+    with_b += factor * static_cast<double>(b[i]);
+  }
+  return {with_x, with_b};
+}
+
 }  // namespace
 
 namespace GPUNN_ISA {
 extern const OptimizerKernels optimizer_kernels;
-const OptimizerKernels optimizer_kernels{sgd, adam, rmsprop, adagrad, lion, lars, layer_sum_of_squares};
+const OptimizerKernels optimizer_kernels{sgd,           adam, rmsprop, adagrad, lion, lars, layer_sum_of_squares,
+                                         scale_and_add, dots};
 }  // namespace GPUNN_ISA
 
 }  // namespace gpunn::cpu

@@ -47,6 +47,10 @@ struct LionStep {
   float keep;  // w is first multiplied by this: 1 - lr * weight_decay
 };
 
+struct DotProducts {
+  double with_x = 0, with_b = 0;
+};
+
 struct OptimizerKernels {
   // velocity is not touched where the step has no momentum.
   void (*sgd)(const SgdStep& step, float* w, const float* g, float* velocity, int64_t n);
@@ -57,6 +61,10 @@ struct OptimizerKernels {
   // velocity = momentum * velocity + lr * (g + weight_decay * w); w -= velocity.
   void (*lars)(const SgdStep& step, float* w, const float* g, float* velocity, int64_t n);
   double (*sum_of_squares)(const float* x, int64_t n);
+  // x = scale * x + factor * other
+  void (*scale_and_add)(float scale, float* x, float factor, const float* other, int64_t n);
+  // a x and a b
+  DotProducts (*dots)(const float* a, const float* x, const float* b, int64_t n);
 };
 
 GPUNN_DECLARE_ISA_VARIANTS(OptimizerKernels, optimizer_kernels);

@@ -4,7 +4,7 @@ namespace gpunn::training {
 
 namespace {
 
-std::vector<std::string> adagrad_states(const OptimizerConfig& /*config*/) { return {"sum"}; }
+std::vector<OptimizerState> adagrad_states(const OptimizerConfig& /*config*/) { return {{"sum"}}; }
 
 graph::Attributes adagrad_attributes(const OptimizerConfig& config, const Decay& decay) {
   return graph::Attributes::of(

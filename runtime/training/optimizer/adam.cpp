@@ -25,7 +25,7 @@ OptimizerRow adam_row(std::string name) {
 
 }  // namespace
 
-std::vector<std::string> adam_states(const OptimizerConfig& /*config*/) { return {"m", "v"}; }
+std::vector<OptimizerState> adam_states(const OptimizerConfig& /*config*/) { return {{"m"}, {"v"}}; }
 
 OptimizerRow adam() { return adam_row<Adam>("adam"); }
 OptimizerRow adamw() { return adam_row<AdamW>("adamw"); }

@@ -8,7 +8,7 @@
 
 namespace gpunn::training {
 
-std::vector<std::string> adam_states(const OptimizerConfig& config);
+std::vector<OptimizerState> adam_states(const OptimizerConfig& config);
 
 template <class Kind>
 graph::Attributes adam_update(const Kind& kind, bool decoupled, const Decay& decay) {

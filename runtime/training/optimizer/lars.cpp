@@ -5,7 +5,7 @@ namespace gpunn::training {
 
 namespace {
 
-std::vector<std::string> lars_states(const OptimizerConfig& /*config*/) { return {"velocity"}; }
+std::vector<OptimizerState> lars_states(const OptimizerConfig& /*config*/) { return {{"velocity"}}; }
 
 graph::Attributes lars_attributes(const OptimizerConfig& config, const Decay& decay) {
   const Lars& lars = std::get<Lars>(config.kind);

@@ -5,7 +5,7 @@ namespace gpunn::training {
 
 namespace {
 
-std::vector<std::string> lion_states(const OptimizerConfig& /*config*/) { return {"m"}; }
+std::vector<OptimizerState> lion_states(const OptimizerConfig& /*config*/) { return {{"m"}}; }
 
 graph::Attributes lion_attributes(const OptimizerConfig& config, const Decay& decay) {
   const Lion& lion = std::get<Lion>(config.kind);

@@ -34,6 +34,16 @@ struct UpdateInputs {
 using UpdateFormula = std::vector<graph::ValueId> (*)(graph::Expressions& e, const OptimizerConfig& config,
                                                       const UpdateInputs& in);
 
+// A state of the parameters: a flat array as long as the gradients, or so many rows of them one behind the other. Of
+// the latter a checkpoint has NAME.0, NAME.1, ...
+struct OptimizerState {
+  std::string name;
+  int64_t rows = 0;  // 0: a flat array
+
+  int64_t arrays() const { return rows == 0 ? 1 : rows; }
+  std::string in_checkpoint(int64_t row) const { return rows == 0 ? name : name + "." + std::to_string(row); }
+};
+
 // All that is known of a kind of optimizer. A new one is a struct in gpunn/optimizer_config.hpp, a file beside this one
 // that fills in a row, and a line in optimizer_rows().
 struct OptimizerRow {
@@ -42,8 +52,8 @@ struct OptimizerRow {
   gpunn_op op = GPUNN_OP_SGD_UPDATE;
   graph::Attributes (*attributes)(const OptimizerConfig& config, const Decay& decay) = nullptr;
   UpdateFormula formula = nullptr;
-  // "velocity", or "m" and "v", ...: each as long as the gradients. nullptr: there are none.
-  std::vector<std::string> (*states)(const OptimizerConfig& config) = nullptr;
+  // "velocity", or "m" and "v", ... nullptr: there are none.
+  std::vector<OptimizerState> (*states)(const OptimizerConfig& config) = nullptr;
   // nullptr: every value is fine that the keys' ranges let pass.
   void (*check)(const OptimizerConfig& config, const config::GivenKeys& given, config::Diagnostics& found) = nullptr;
   bool counts_steps = false;         // the op takes the step counter

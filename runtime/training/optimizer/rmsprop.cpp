@@ -4,9 +4,9 @@ namespace gpunn::training {
 
 namespace {
 
-std::vector<std::string> rmsprop_states(const OptimizerConfig& config) {
-  if (std::get<RmsProp>(config.kind).momentum == 0) return {"square"};
-  return {"square", "velocity"};
+std::vector<OptimizerState> rmsprop_states(const OptimizerConfig& config) {
+  if (std::get<RmsProp>(config.kind).momentum == 0) return {{"square"}};
+  return {{"square"}, {"velocity"}};
 }
 
 graph::Attributes rmsprop_attributes(const OptimizerConfig& config, const Decay& decay) {

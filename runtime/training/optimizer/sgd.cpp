@@ -4,9 +4,9 @@ namespace gpunn::training {
 
 namespace {
 
-std::vector<std::string> sgd_states(const OptimizerConfig& config) {
+std::vector<OptimizerState> sgd_states(const OptimizerConfig& config) {
   if (std::get<Sgd>(config.kind).momentum == 0) return {};
-  return {"velocity"};
+  return {{"velocity"}};
 }
 
 graph::Attributes sgd_attributes(const OptimizerConfig& config, const Decay& decay) {
