@@ -113,7 +113,7 @@ const std::map<int32_t, std::string_view>& summaries() {
       {GPUNN_OP_ADAGRAD_UPDATE, "a step of Adagrad; w and sum change in place"},
       {GPUNN_OP_LION_UPDATE, "a step of Lion; w and m change in place"},
       {GPUNN_OP_LARS_UPDATE, "a step of LARS; w and velocity change in place"},
-      {GPUNN_OP_LBFGS_UPDATE, "a step of L-BFGS; w and its five states change in place"},
+      {GPUNN_OP_LBFGS_UPDATE, "a step of L-BFGS; w and the states change in place"},
       {GPUNN_OP_CLIP_NORM, "x scaled down where its norm exceeds max_norm"},
       {GPUNN_OP_L1_GRADIENT, "adds weight * sign(w) to the gradient g in place"},
       {GPUNN_OP_RANDOM_UNIFORM, "uniform random numbers of a counter"},

@@ -73,6 +73,7 @@ __all__ = [
     "lars_update",
     "layer_norm",
     "layer_norm_backward",
+    "lbfgs_update",
     "leaky_relu",
     "leaky_relu_backward",
     "less",
@@ -2131,6 +2132,45 @@ def lars_update(
         "decayed": decayed,
     }
     return call("lars_update", (w, g, lr, velocity, offset), attributes, None, backend)
+
+
+def lbfgs_update(
+    w: Array,
+    g: Array | float,
+    lr: Array | float,
+    step: Array | float,
+    last_gradient: Array | float,
+    last_step: Array | float,
+    steps: Array | float,
+    changes: Array | float,
+    *,
+    weight_decay: float = 0.0,
+    decayed: int = -1,
+    backend: str | Backend | None = None,
+) -> tuple[Array, Array, Array, Array, Array]:
+    """A step of L-BFGS; w and the states change in place.
+
+    ``w[n] g[n] lr[] step:i64[] last_gradient[n] last_step[n] steps[m,n] changes[m,n]
+    -> w[n] last_gradient[n] last_step[n] steps[m,n] changes[m,n]; m>0``
+
+    ``w``: [n] of f32; changes in place.
+    ``g``: [n] of f32.
+    ``lr``: a scalar of f32.
+    ``step``: a scalar of i64.
+    ``last_gradient``: [n] of f32; changes in place.
+    ``last_step``: [n] of f32; changes in place.
+    ``steps``: [m,n] of f32; changes in place.
+    ``changes``: [m,n] of f32; changes in place.
+    ``weight_decay``: weight decay.
+    ``decayed``: how many of the first elements decay; by default all.
+
+    Returns what changed in place.
+    """
+    attributes = {
+        "weight_decay": weight_decay,
+        "decayed": decayed,
+    }
+    return call("lbfgs_update", (w, g, lr, step, last_gradient, last_step, steps, changes), attributes, None, backend)
 
 
 def clip_norm(
