@@ -88,6 +88,22 @@ void write_atomically(const fs::path& file, std::string_view text) {
   write_atomically(file, [&](OutputFile& out) { out.write(text); });
 }
 
+bool link_atomically(const fs::path& from, const fs::path& file) {
+  const fs::path source = behind_links(from), target = behind_links(file);
+  remove_stale_temporaries(target);
+  TemporaryFile temporary(target);
+  if (retried([&] { return ::link(source.c_str(), temporary.path().c_str()); }) != 0) {
+    temporary.keep();
+    return false;
+  }
+  if (retried([&] { return ::rename(temporary.path().c_str(), target.c_str()); }) != 0) {
+    fail_to_write(file, reason_of(errno));
+  }
+  // A rename between two names of one file does nothing, and leaves both.
+  flush_folder(folder_of(target), file);
+  return true;
+}
+
 void make_folders(const fs::path& folder) {
   const auto made = [&] { return retried([&] { return ::mkdir(folder.c_str(), 0777); }) == 0; };
   if (made()) return;

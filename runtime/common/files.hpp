@@ -33,6 +33,10 @@ class OutputFile {
 void write_atomically(const std::filesystem::path& file, std::string_view text);
 void write_atomically(const std::filesystem::path& file, const std::function<void(OutputFile&)>& fill);
 
+// Makes `file` another name of what `from` holds now, which a later write_atomically() to either leaves to the other.
+// False, and nothing is changed, where the file system has no second names (hard links).
+bool link_atomically(const std::filesystem::path& from, const std::filesystem::path& file);
+
 // Creates the folder and its parents. Throws Error "can't make the folder FOLDER: why". (The C++ library reports a
 // folder as missing if it could not look.)
 void make_folders(const std::filesystem::path& folder);

@@ -46,6 +46,8 @@ struct Checkpoint {
 // failure (a full disk, say) it throws Error and leaves `file` unchanged. Removes temporary files beside `file` that a
 // killed program left. Needs memory for the whole file, which is little more than its tensors.
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
+// The same under several names: one file on the disk where the file system has hard links.
+void save_checkpoint(const std::vector<std::filesystem::path>& files, const Checkpoint& checkpoint);
 
 // Throws Error (missing, or failed with the mistake and its place) for a file that is missing, foreign, truncated, of a
 // newer format, or that has false sizes.

@@ -173,6 +173,12 @@ std::size_t total_bytes(const Checkpoint& checkpoint) {
 }  // namespace
 
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint) {
+  save_checkpoint(std::vector{file}, checkpoint);
+}
+
+void save_checkpoint(const std::vector<std::filesystem::path>& files, const Checkpoint& checkpoint) {
+  if (files.empty()) return;
+  const std::filesystem::path& file = files.front();
   try {
     const LongWork work("writing " + file.filename().string());
     const Hdf5Session session;
@@ -180,6 +186,9 @@ void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkp
     write_checkpoint(image.file(), checkpoint);
     const std::string_view bytes = image.finish();
     write_atomically(file, bytes);
+    for (auto other = files.begin() + 1; other != files.end(); ++other) {
+      if (!link_atomically(file, *other)) write_atomically(*other, bytes);
+    }
   } catch (const Hdf5Failure& failure) {
     throw Error("can't save the checkpoint " + file.string() + ": " + failure.what());
   } catch (const std::bad_alloc&) {

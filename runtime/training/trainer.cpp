@@ -497,7 +497,7 @@ void Trainer::save(const std::vector<std::filesystem::path>& files) {
   const execution::HostSpan span(session_.profiler(), "checkpoint");
   take_snapshot();
   if (folder_.is_none()) return;
-  for (const std::filesystem::path& file : files) storage::save_checkpoint(file, snapshot_);
+  storage::save_checkpoint(files, snapshot_);
 }
 
 }  // namespace gpunn::training

@@ -3,7 +3,10 @@
 
 #include <array>
 #include <cstdio>
+#include <filesystem>
+#include <iterator>
 #include <limits>
+#include <vector>
 
 #include "catch.hpp"
 #include "checkpoints.hpp"
@@ -25,6 +28,24 @@ std::string output_of(const std::string& command) {
 }
 
 }  // namespace
+
+TEST_CASE("a checkpoint of two names is one file until one of them is written again") {
+  const Folder folder;
+  const fs::path best = folder / "best.h5", last = folder / "last.h5";
+  Checkpoint first = small_checkpoint(), second = first;
+  second.counters["step"] = first.counters["step"] + 1;
+  for (int again = 0; again < 2; ++again) {
+    save_checkpoint({best, last}, first);
+    CHECK(fs::hard_link_count(best) == 2);
+    CHECK(fs::equivalent(best, last));
+  }
+  save_checkpoint(last, second);
+  CHECK(load_checkpoint(best).counters == first.counters);
+  CHECK(load_checkpoint(last).counters == second.counters);
+  save_checkpoint({best, last}, second);
+  CHECK(load_checkpoint(best).counters == second.counters);
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 2);
+}
 
 TEST_CASE("a checkpoint comes back as it was saved") {
   const Folder folder;
