@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -211,6 +212,36 @@ TEST_CASE("LARS by parts, whose offsets are kept within the vectors") {
       optimizer_runner().run(GPUNN_OP_LARS_UPDATE, &attrs, {now.w, g, now.lr, now.state1, offset}, {now.w, now.state1});
     });
   }
+}
+
+TEST_CASE("L-BFGS goes to the bottom of a bowl in few steps") {
+  const Runner runner(gpunn::cpu::add_lbfgs_kernels);
+  const Shape shape = {40000}, pairs = {3, 40000};
+  const gpunn_lbfgs_attrs attrs{sizeof(attrs), 0.5F, 10000};
+  const Problem start(shape);
+  const Tensor<float> lr({}, {1.0F});
+  Tensor<float> result(shape);
+  on_each_machine(result, [&] {
+    Problem now(start);
+    Tensor<float> steps(pairs), changes(pairs), gradient(shape);
+    std::fill(steps.begin(), steps.end(), 0.0F);
+    std::fill(changes.begin(), changes.end(), 0.0F);
+    // The slopes of the bowl are 1, 1.5 and 2 with the decay.
+    for (int64_t step = 0; step < 12; ++step) {
+      for (int64_t i = 0; i < now.n(); ++i) gradient[i] = (i < 20000 ? 1.0F : 2.0F) * now.w[i];
+      runner.run(GPUNN_OP_LBFGS_UPDATE, &attrs,
+                 {now.w, gradient, lr, counter(step), now.state1, now.state2, steps, changes},
+                 {now.w, now.state1, now.state2, steps, changes});
+    }
+    std::copy(now.w.begin(), now.w.end(), result.begin());
+    CHECK(now.state1.intact());
+    CHECK(now.state2.intact());
+    CHECK(steps.intact());
+    CHECK(changes.intact());
+  });
+  double farthest = 0;
+  for (const float w : result) farthest = std::max(farthest, std::abs(wide(w)));
+  CHECK(farthest < 1e-4);
 }
 
 TEST_CASE("optimizers refuse attributes out of range") {

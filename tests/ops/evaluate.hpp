@@ -31,7 +31,12 @@ inline void evaluate(const gpunn::graph::Graph& graph, ValueMap& values) {
     std::vector<gpunn::ops::ReferenceTensor> inputs;
     for (const gpunn::graph::ValueId id : node.inputs) inputs.push_back(tensor_at(graph, values, id));
     const auto outputs = gpunn::ops::run_reference(graph.signature(node), inputs);
-    for (std::size_t i = 0; i < outputs.size(); ++i) values[node.outputs[i]] = outputs[i];
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      values[node.outputs[i]] = outputs[i];
+      const gpunn::graph::ValueId whole = graph.root(node.outputs[i]);
+      const gpunn::TensorType& type = graph.value(whole).type;
+      if (type.elements() == outputs[i].type.elements()) values[whole] = {type, outputs[i].values};
+    }
   }
 }
 
