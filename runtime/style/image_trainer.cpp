@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -29,6 +30,8 @@ constexpr const char* kRate = "learning_rate";
 constexpr const char* kStep = "step";
 constexpr const char* kLosses = "losses";  // total, content, style and variation, weighted
 constexpr const char* kHistory = "loss_history";
+constexpr const char* kBest = "best_image";  // that of the least loss
+constexpr const char* kBestLosses = "best_losses";
 
 Shape shape_of(const Planes& image) { return {1, image.channels, image.height, image.width}; }
 
@@ -99,6 +102,12 @@ Graph ImageTrainer::step(const OptimizerConfig& optimizer, const StyleWeights& w
   g.add(GPUNN_OP_TABLE_STORE, kHistory, {},
         {g.add_value(kHistory, {DType::f32, {steps}}, Storage::state), counter, total});
 
+  const ValueId best = g.add_value(kBest, layout_.type(), Storage::state);
+  const ValueId best_losses = g.add_value(kBestLosses, {DType::f32, {4}}, Storage::state);
+  const ValueId better = e.less(e.view(total, {1}), g.add_view("best_losses.total", best_losses, {DType::f32, {1}}));
+  g.add_into(GPUNN_OP_SELECT, kBest, {}, {better, flat, best}, {best});
+  g.add_into(GPUNN_OP_SELECT, kBestLosses, {}, {better, kept, best_losses}, {best_losses});
+
   training::add_optimizer(
       g, optimizer, layout_,
       {.parameters = flat, .gradients = gradient, .rate = g.add_value(kRate, scalar, Storage::state), .step = counter});
@@ -112,7 +121,7 @@ void ImageTrainer::prepare(const OptimizerConfig& optimizer, const StyleWeights&
   layout_ = training::lay_out({{.name = kImage, .shape = shape_of(size_)}}, device.alignment);
   states_ = training::optimizer_states(optimizer);
   program_ = std::make_unique<execution::RunnableProgram>(runner_.compile_fastest(step(optimizer, weights, steps + 1)));
-  uint64_t arrays = 2;
+  uint64_t arrays = 3;  // the image, its gradient and the best image
   for (const training::OptimizerState& state : states_) arrays += static_cast<uint64_t>(state.arrays());
   training::require_memory("an image of " + std::to_string(size_.width) + " by " + std::to_string(size_.height) +
                                " pixels (a smaller --size or --history takes less)",
@@ -129,6 +138,8 @@ void ImageTrainer::start_from(const Planes& image, double learning_rate) {
   std::vector<float> flat(static_cast<std::size_t>(layout_.total), 0.0F);
   std::memcpy(flat.data(), image.values.data(), image.values.size() * sizeof(float));
   variables.write(kImage, training::bytes_of(flat));
+  variables.write(kBest, training::bytes_of(flat));
+  variables.write(kBestLosses, training::bytes_of(std::vector<float>(4, std::numeric_limits<float>::infinity())));
   for (const training::OptimizerState& state : states_) {
     variables.write(state.name, std::vector<std::byte>(variables.type(state.name).bytes()));
   }
@@ -138,15 +149,23 @@ void ImageTrainer::start_from(const Planes& image, double learning_rate) {
 
 void ImageTrainer::run(int64_t steps) { runner_.ready(*program_).run(steps); }
 
-Planes ImageTrainer::image() const {
+Planes ImageTrainer::image() const { return read_image(kImage); }
+
+Planes ImageTrainer::best_image() const { return read_image(kBest); }
+
+Planes ImageTrainer::read_image(const char* variable) const {
   Planes image = size_;
-  image.values = training::values_of<float>(runner_.variables().read(kImage));
+  image.values = training::values_of<float>(runner_.variables().read(variable));
   image.values.resize(static_cast<std::size_t>(image.channels) * image.plane());
   return image;
 }
 
-StyleLosses ImageTrainer::losses() const {
-  const std::vector<float> losses = training::values_of<float>(runner_.variables().read(kLosses));
+StyleLosses ImageTrainer::losses() const { return read_losses(kLosses); }
+
+StyleLosses ImageTrainer::best_losses() const { return read_losses(kBestLosses); }
+
+StyleLosses ImageTrainer::read_losses(const char* variable) const {
+  const std::vector<float> losses = training::values_of<float>(runner_.variables().read(variable));
   return {.total = static_cast<double>(losses[0]),
           .content = static_cast<double>(losses[1]),
           .style = static_cast<double>(losses[2]),

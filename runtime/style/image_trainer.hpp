@@ -39,10 +39,15 @@ class ImageTrainer {
   void run(int64_t steps);
   tasks::Planes image() const;
   StyleLosses losses() const;  // in front of the last step
+  // Of the images in front of the steps since start_from(), that of the least loss; the start where no loss is finite.
+  tasks::Planes best_image() const;
+  StyleLosses best_losses() const;
   // The total in front of each step since start_from().
   std::vector<double> history(int64_t steps) const;
 
  private:
+  tasks::Planes read_image(const char* variable) const;
+  StyleLosses read_losses(const char* variable) const;
   void keep(const tasks::Planes& picture, const std::string& prefix, const std::vector<std::string>& layers,
             training::OfLayer of);
   graph::Graph step(const OptimizerConfig& optimizer, const StyleWeights& weights, int64_t steps) const;

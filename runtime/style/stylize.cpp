@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -119,11 +118,10 @@ class Run {
       work.reach(static_cast<uint64_t>(step));
       const StyleLosses losses = trainer_.losses();
       done_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      keep_good_image();
       if (!std::isfinite(losses.total)) restart(step, rate);
       if (report) report({.step = step, .steps = request_.steps, .losses = losses, .seconds = done_.seconds});
       if (request_.preview_every > 0 && step % request_.preview_every == 0 && step < request_.steps) {
-        preview(step, newest_);
+        preview(step, trainer_.image());
       }
     }
     done_.steps = step;
@@ -140,23 +138,8 @@ class Run {
   }
 
   void begin_at(const Planes& image, double rate) {
-    good_ = newest_ = image;
-    good_loss_ = std::numeric_limits<double>::infinity();
     trainer_.start_from(image, rate);
-    since_start_ = newest_at_ = 0;
-  }
-
-  // The loss of what a step makes is known in front of the next one. L-BFGS takes steps without a line search: now and
-  // then one is far too long, and the next one corrects it.
-  void keep_good_image() {
-    const std::vector<double> losses = trainer_.history(since_start_);
-    const double loss = losses[static_cast<std::size_t>(newest_at_)];
-    if (loss < good_loss_) {
-      good_ = newest_;
-      good_loss_ = loss;
-    }
-    newest_ = trainer_.image();
-    newest_at_ = since_start_;
+    since_start_ = 0;
   }
 
   void keep_history() {
@@ -176,7 +159,7 @@ class Run {
     done_.notes.push_back("the loss was NaN or infinite at step " + std::to_string(step) +
                           ": began anew from the best image, with a learning rate of " + short_text(slower));
     keep_history();
-    begin_at(Planes(good_), slower);
+    begin_at(trainer_.best_image(), slower);
   }
 
   static std::string short_text(double number) {
@@ -185,28 +168,18 @@ class Run {
     return text;
   }
 
-  // One more step, of a length of 0, tells the loss of an image.
-  StyleLosses losses_of(const Planes& image) {
-    trainer_.start_from(image, 0);
-    trainer_.run(1);
-    return trainer_.losses();
-  }
-
-  // The last step may have been too long.
+  // L-BFGS takes steps without a line search: now and then one is far too long, and the next one corrects it. The loss
+  // of the last image is known in front of one more step.
   Planes finish() {
     keep_history();
-    const StyleLosses newest = losses_of(newest_), good = losses_of(good_);
-    const bool better = std::isfinite(newest.total) && !(good.total < newest.total);
-    done_.last = better ? newest : good;
-    return better ? newest_ : good_;
+    trainer_.run(1);
+    done_.last = trainer_.best_losses();
+    return trainer_.best_image();
   }
 
   ImageTrainer& trainer_;
   const StylizeRequest& request_;
   StylizedImage& done_;
-  Planes good_, newest_;  // that of the least loss, and the last
-  double good_loss_ = 0;
-  int64_t newest_at_ = 0;    // steps from the start to it
   int64_t since_start_ = 0;  // steps
   int restarts_ = 0;
 };
