@@ -34,18 +34,18 @@ __device__ float dot(const T* a, const T* b, int64_t n) {
 }
 
 // The row of q, and of dy, y and dq, that a block works on, and the rows of its head in k and v.
-struct Place {
+struct AttentionPlace {
   int64_t query;
   int64_t key;
   int64_t lse;
 
   // Of the i-th query, counted as lse lies in memory: by sample, head, token.
-  static __device__ Place of_query(const Attention& s, int64_t i) {
+  static __device__ AttentionPlace of_query(const Attention& s, int64_t i) {
     const int64_t token = i % s.queries, head = i / s.queries % s.heads, sample = i / s.queries / s.heads;
     return {s.queries_at(sample, head) + token * s.stride(), s.keys_at(sample, head), i};
   }
   // Of the i-th key, counted likewise: the first query of its head.
-  static __device__ Place of_key(const Attention& s, int64_t i) {
+  static __device__ AttentionPlace of_key(const Attention& s, int64_t i) {
     const int64_t token = i % s.keys, head = i / s.keys % s.heads, sample = i / s.keys / s.heads;
     return {s.queries_at(sample, head), s.keys_at(sample, head) + token * s.stride(),
             (sample * s.heads + head) * s.queries};
@@ -57,7 +57,7 @@ __global__ void attention(const T* q, const T* k, const T* v, T* y, float* lse, 
   __shared__ float weights[kThreads];
   const int64_t threads = blockDim.x, thread = threadIdx.x;
   for (int64_t i = blockIdx.x; i < s.samples * s.heads * s.queries; i += gridDim.x) {
-    const Place at = Place::of_query(s, i);
+    const AttentionPlace at = AttentionPlace::of_query(s, i);
     // Of a width beyond the threads the result comes in pieces.
     for (int64_t piece = 0; piece < s.width; piece += threads) {
       const int64_t column = piece + thread;
@@ -87,7 +87,7 @@ __global__ void attention(const T* q, const T* k, const T* v, T* y, float* lse, 
 }
 
 template <class T>
-struct Saved {
+struct SavedAttention {
   const T* dy;
   const T* q;
   const T* k;
@@ -103,11 +103,11 @@ __device__ float weight_of(float score, float lse) {
 }
 
 template <class T>
-__global__ void attention_dq(Saved<T> in, T* dq, Attention s) {
+__global__ void attention_dq(SavedAttention<T> in, T* dq, Attention s) {
   __shared__ float slopes[kThreads];
   const int64_t threads = blockDim.x, thread = threadIdx.x;
   for (int64_t i = blockIdx.x; i < s.samples * s.heads * s.queries; i += gridDim.x) {
-    const Place at = Place::of_query(s, i);
+    const AttentionPlace at = AttentionPlace::of_query(s, i);
     const T *q = in.q + at.query, *dy = in.dy + at.query;
     const float along = dot(dy, in.y + at.query, s.width);
     for (int64_t piece = 0; piece < s.width; piece += threads) {
@@ -132,12 +132,12 @@ __global__ void attention_dq(Saved<T> in, T* dq, Attention s) {
 }
 
 template <class T>
-__global__ void attention_dk_dv(Saved<T> in, T* dk, T* dv, Attention s) {
+__global__ void attention_dk_dv(SavedAttention<T> in, T* dk, T* dv, Attention s) {
   __shared__ float weights[kThreads];
   __shared__ float slopes[kThreads];
   const int64_t threads = blockDim.x, thread = threadIdx.x;
   for (int64_t i = blockIdx.x; i < s.samples * s.heads * s.keys; i += gridDim.x) {
-    const Place at = Place::of_key(s, i);
+    const AttentionPlace at = AttentionPlace::of_key(s, i);
     const T *k = in.k + at.key, *v = in.v + at.key;
     for (int64_t piece = 0; piece < s.width; piece += threads) {
       const int64_t column = piece + thread;
@@ -173,19 +173,19 @@ Launch rows_of(const Attention& s, int64_t tokens, int64_t others) {
 }
 
 template <class T>
-void run_forward(const Attention& s, cudaStream_t stream, const OpArgs& args) {
+void run_attention(const Attention& s, cudaStream_t stream, const OpArgs& args) {
   launch(attention<T>, rows_of(s, s.queries, s.keys), stream, args.in<T>(0), args.in<T>(1), args.in<T>(2),
          args.out<T>(0), args.out<float>(1), s);
 }
 
 template <class T>
-void run_backward(const Attention& s, cudaStream_t stream, const OpArgs& args) {
-  const Saved<T> in{.dy = args.in<T>(0),
-                    .q = args.in<T>(1),
-                    .k = args.in<T>(2),
-                    .v = args.in<T>(3),
-                    .y = args.in<T>(4),
-                    .lse = args.in<float>(5)};
+void run_attention_backward(const Attention& s, cudaStream_t stream, const OpArgs& args) {
+  const SavedAttention<T> in{.dy = args.in<T>(0),
+                             .q = args.in<T>(1),
+                             .k = args.in<T>(2),
+                             .v = args.in<T>(3),
+                             .y = args.in<T>(4),
+                             .lse = args.in<float>(5)};
   launch(attention_dq<T>, rows_of(s, s.queries, s.keys), stream, in, args.out<T>(0), s);
   launch(attention_dk_dv<T>, rows_of(s, s.keys, s.queries), stream, in, args.out<T>(1), args.out<T>(2), s);
 }
@@ -194,9 +194,9 @@ void run_backward(const Attention& s, cudaStream_t stream, const OpArgs& args) {
 
 void add_attention_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_ATTENTION, "attention", attention_of,
-         each_floating([](auto x) { return run_forward<decltype(x)>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_attention<decltype(x)>; }), Dtypes::floating);
   add_op(device, GPUNN_OP_ATTENTION_BACKWARD, "attention_backward", attention_backward_of,
-         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_attention_backward<decltype(x)>; }), Dtypes::floating);
 }
 
 }  // namespace gpunn::cuda_naive

@@ -28,11 +28,11 @@ namespace {
 using namespace cuda;
 
 // Where element i of a batch is.
-struct Pixel {
+struct AugmentedPixel {
   int64_t image, channel, row, column;
 };
 
-__device__ Pixel pixel_of(const ImageBatch& batch, int64_t i) {
+__device__ AugmentedPixel pixel_of(const ImageBatch& batch, int64_t i) {
   return {i / batch.image(), i / batch.plane() % batch.channels, i / batch.columns % batch.rows, i % batch.columns};
 }
 
@@ -45,7 +45,7 @@ __global__ void shift_images(Shift plan, const float* x, const int64_t* counter,
   const ImageBatch& batch = plan.batch;
   const int64_t i = thread_index();
   if (i >= batch.elements()) return;
-  const Pixel at = pixel_of(batch, i);
+  const AugmentedPixel at = pixel_of(batch, i);
   const Shifted by = shifted_by(plan, draw(plan, *counter, at.image));
   const int64_t row = at.row + by.rows;
   const int64_t column = (by.flipped ? batch.columns - 1 - at.column : at.column) + by.columns;
@@ -58,7 +58,7 @@ __global__ void affine_images(Affine plan, const float* x, const int64_t* counte
   const ImageBatch& batch = plan.batch;
   const int64_t i = thread_index();
   if (i >= batch.elements()) return;
-  const Pixel at = pixel_of(batch, i);
+  const AugmentedPixel at = pixel_of(batch, i);
   const gpunn_random_words words = draw(plan, *counter, at.image);
   const double angle = turned_by(plan, words);
   const WayBack back = way_back(plan, words, cos(angle), sin(angle));
@@ -87,7 +87,7 @@ __global__ void color_images(Color plan, const float* x, const int64_t* counter,
 __global__ void erase_images(Erase plan, const float* x, const int64_t* counter, const float* border, float* y) {
   const int64_t i = thread_index();
   if (i >= plan.batch.elements()) return;
-  const Pixel at = pixel_of(plan.batch, i);
+  const AugmentedPixel at = pixel_of(plan.batch, i);
   const Rectangle erased = erased_from(plan, draw(plan, *counter, at.image));
   y[i] = erased.holds(at.row, at.column) ? border[at.channel] : x[i];
 }

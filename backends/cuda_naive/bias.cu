@@ -59,7 +59,7 @@ void sum(const Bias& shape, cudaStream_t stream, const T* dy, float* db) {
 }
 
 template <class T>
-void run_backward(const Bias& shape, cudaStream_t stream, const OpArgs& args) {
+void run_bias_backward(const Bias& shape, cudaStream_t stream, const OpArgs& args) {
   sum(shape, stream, args.in<T>(0), args.out<float>(0));
 }
 
@@ -85,7 +85,8 @@ void add_bias_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_BIAS_ADD, "bias_add", bias_add_of, each_floating([](auto x) { return run_add<decltype(x)>; }),
          Dtypes::floating, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_BIAS_BACKWARD, "bias_backward", bias_backward_of,
-         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
+         each_floating([](auto x) { return run_bias_backward<decltype(x)>; }), Dtypes::floating,
+         Layouts::channels_last_too);
   add_op(device, GPUNN_OP_BIAS_ACTIVATION_BACKWARD, "bias_activation_backward", bias_activation_backward_of,
          each_floating([](auto x) { return run_activation_backward<decltype(x)>; }), Dtypes::floating,
          Layouts::channels_last_too);

@@ -80,7 +80,7 @@ __global__ void assign_anchors(const float* anchors, const float* boxes, const i
 
 __device__ float logistic(float x) { return 1.0F / (1.0F + expf(-x)); }
 __device__ float softplus(float x) { return fmaxf(x, 0.0F) + log1pf(expf(-fabsf(x))); }
-__device__ float power(float y, float gamma) { return gamma == 2.0F ? y * y : powf(y, gamma); }
+__device__ float focal_power(float y, float gamma) { return gamma == 2.0F ? y * y : powf(y, gamma); }
 
 __global__ void focal_loss(const float* x, const int32_t* label, float* loss, Focal plan) {
   const int64_t row = thread_index();
@@ -90,8 +90,8 @@ __global__ void focal_loss(const float* x, const int32_t* label, float* loss, Fo
   for (int64_t c = 0; c < plan.classes && plan.counts(own); ++c) {
     const float z = c == own ? -x[row * plan.classes + c] : x[row * plan.classes + c];
     // fmaxf would lose a NaN.
-    const float term =
-        (c == own ? plan.attrs.alpha : 1.0F - plan.attrs.alpha) * power(logistic(z), plan.attrs.gamma) * softplus(z);
+    const float term = (c == own ? plan.attrs.alpha : 1.0F - plan.attrs.alpha) *
+                       focal_power(logistic(z), plan.attrs.gamma) * softplus(z);
     sum += static_cast<double>(isnan(z) ? z : term);
   }
   loss[row] = static_cast<float>(sum);
@@ -108,7 +108,7 @@ __global__ void focal_loss_backward(const float* dloss, const float* x, const in
   const bool own = i % plan.classes == label[row];
   const float z = own ? -x[i] : x[i];
   const float q = logistic(z);
-  const float slope = power(q, plan.attrs.gamma) * (plan.attrs.gamma * logistic(-z) * softplus(z) + q);
+  const float slope = focal_power(q, plan.attrs.gamma) * (plan.attrs.gamma * logistic(-z) * softplus(z) + q);
   dx[i] = dloss[row] * (own ? -plan.attrs.alpha : 1.0F - plan.attrs.alpha) * (isnan(z) ? z : slope);
 }
 

@@ -150,7 +150,7 @@ void run(int64_t n, cudaStream_t stream, const OpArgs& args) {
 }
 
 template <class T, class F>
-void run_backward(int64_t n, cudaStream_t stream, const OpArgs& args) {
+void run_elementwise_backward(int64_t n, cudaStream_t stream, const OpArgs& args) {
   launch_map_two<T>(F{}, n, stream, args);
 }
 
@@ -230,7 +230,7 @@ void add_elementwise_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_RELU, "relu", map_size, each_floating([](auto x) { return run<decltype(x), Relu>; }),
          Dtypes::floating);
   add_op(device, GPUNN_OP_RELU_BACKWARD, "relu_backward", map_size,
-         each_floating([](auto x) { return run_backward<decltype(x), ReluBackward>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_elementwise_backward<decltype(x), ReluBackward>; }), Dtypes::floating);
   add_op(device, GPUNN_OP_LEAKY_RELU, "leaky_relu", leaky_relu_of,
          each_floating([](auto x) { return run_leaky_relu<decltype(x)>; }), Dtypes::floating);
   add_op(device, GPUNN_OP_LEAKY_RELU_BACKWARD, "leaky_relu_backward", leaky_relu_of,
@@ -238,11 +238,12 @@ void add_elementwise_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_SIGMOID, "sigmoid", map_size, each_floating([](auto x) { return run<decltype(x), Sigmoid>; }),
          Dtypes::floating);
   add_op(device, GPUNN_OP_SIGMOID_BACKWARD, "sigmoid_backward", map_size,
-         each_floating([](auto x) { return run_backward<decltype(x), SigmoidBackward>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_elementwise_backward<decltype(x), SigmoidBackward>; }),
+         Dtypes::floating);
   add_op(device, GPUNN_OP_TANH, "tanh", map_size, each_floating([](auto x) { return run<decltype(x), Tanh>; }),
          Dtypes::floating);
   add_op(device, GPUNN_OP_TANH_BACKWARD, "tanh_backward", map_size,
-         each_floating([](auto x) { return run_backward<decltype(x), TanhBackward>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_elementwise_backward<decltype(x), TanhBackward>; }), Dtypes::floating);
   add_op(device, GPUNN_OP_GELU, "gelu", gelu_of, each_floating([](auto x) { return run_gelu<decltype(x)>; }),
          Dtypes::floating);
   add_op(device, GPUNN_OP_GELU_BACKWARD, "gelu_backward", gelu_of,
@@ -250,7 +251,7 @@ void add_elementwise_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_SILU, "silu", map_size, each_floating([](auto x) { return run<decltype(x), Silu>; }),
          Dtypes::floating);
   add_op(device, GPUNN_OP_SILU_BACKWARD, "silu_backward", map_size,
-         each_floating([](auto x) { return run_backward<decltype(x), SiluBackward>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_elementwise_backward<decltype(x), SiluBackward>; }), Dtypes::floating);
 }
 
 }  // namespace gpunn::cuda_naive

@@ -16,14 +16,14 @@ namespace {
 
 using namespace cuda;
 
-__device__ bool names_class(int32_t label, int64_t classes) { return label >= 0 && label < classes; }
+__device__ bool names_known_class(int32_t label, int64_t classes) { return label >= 0 && label < classes; }
 
 __global__ void hinge(const float* x, const int32_t* label, float* loss, Hinge plan) {
   const int64_t classes = plan.shape.columns;
   for (int64_t row = blockIdx.x; row < plan.shape.rows; row += gridDim.x) {
     const float* in = x + row * classes;
     const int32_t own = label[row];
-    if (!names_class(own, classes)) {
+    if (!names_known_class(own, classes)) {
       if (threadIdx.x == 0) loss[row] = NAN;
       continue;
     }
@@ -45,7 +45,7 @@ __global__ void hinge_backward(const float* dloss, const float* x, const int32_t
     const float* in = x + row * classes;
     float* out = dx + row * classes;
     const int32_t own = label[row];
-    const bool known = names_class(own, classes);
+    const bool known = names_known_class(own, classes);
     const float floor = known ? in[own] - plan.margin : 0.0F;
     const float factor = dloss[row] / static_cast<float>(classes);
     float sum = 0.0F;

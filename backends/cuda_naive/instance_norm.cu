@@ -58,7 +58,7 @@ __global__ void instance_norm(const T* x, const float* gamma, const float* beta,
   }
 }
 
-struct Saved {
+struct SavedInstanceNorm {
   const float* gamma;
   const float* mean;
   const float* rstd;
@@ -71,7 +71,8 @@ struct PlaneSums {
 };
 
 template <class T>
-__global__ void instance_norm_backward(const T* dy, const T* x, Saved saved, T* dx, PlaneSums to, InstanceNorm shape) {
+__global__ void instance_norm_backward(const T* dy, const T* x, SavedInstanceNorm saved, T* dx, PlaneSums to,
+                                       InstanceNorm shape) {
   const auto terms = static_cast<float>(shape.terms());
   for (int64_t plane = blockIdx.x; plane < shape.planes(); plane += gridDim.x) {
     const int64_t begin = plane * shape.size;
@@ -114,14 +115,14 @@ __global__ void add_planes(PlaneSums sums, float* dgamma, float* dbeta, Instance
 }
 
 template <class T>
-void run_forward(const InstanceNorm& shape, cudaStream_t stream, const OpArgs& args) {
+void run_instance_norm(const InstanceNorm& shape, cudaStream_t stream, const OpArgs& args) {
   launch(instance_norm<T>, block_each_plane(shape), stream, args.in<T>(0), args.in<float>(1), args.in<float>(2),
          args.out<T>(0), args.out<float>(1), args.out<float>(2), shape);
 }
 
 template <class T>
-void run_backward(const InstanceNorm& shape, cudaStream_t stream, const OpArgs& args) {
-  const Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .rstd = args.in<float>(4)};
+void run_instance_norm_backward(const InstanceNorm& shape, cudaStream_t stream, const OpArgs& args) {
+  const SavedInstanceNorm saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .rstd = args.in<float>(4)};
   auto* workspace = args.workspace<double>();
   const PlaneSums sums{.dgamma = workspace, .dbeta = workspace + shape.planes()};
   launch(instance_norm_backward<T>, block_each_plane(shape), stream, args.in<T>(0), args.in<T>(1), saved,
@@ -133,9 +134,9 @@ void run_backward(const InstanceNorm& shape, cudaStream_t stream, const OpArgs& 
 
 void add_instance_norm_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_INSTANCE_NORM, "instance_norm", instance_norm_of,
-         each_floating([](auto x) { return run_forward<decltype(x)>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_instance_norm<decltype(x)>; }), Dtypes::floating);
   add_op(device, GPUNN_OP_INSTANCE_NORM_BACKWARD, "instance_norm_backward", instance_norm_backward_of,
-         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating);
+         each_floating([](auto x) { return run_instance_norm_backward<decltype(x)>; }), Dtypes::floating);
 }
 
 }  // namespace gpunn::cuda_naive

@@ -52,13 +52,13 @@ __global__ void layer_norm(const float* x, Affine by, float* y, Statistics to, L
   }
 }
 
-struct Saved {
+struct SavedLayerNorm {
   const float* gamma;
   const float* mean;
   const float* rstd;
 };
 
-__global__ void layer_norm_backward(const float* dy, const float* x, Saved saved, float* dx, LayerNorm shape) {
+__global__ void layer_norm_backward(const float* dy, const float* x, SavedLayerNorm saved, float* dx, LayerNorm shape) {
   const auto columns = static_cast<float>(shape.columns);
   for (int64_t row = blockIdx.x; row < shape.rows; row += gridDim.x) {
     const int64_t begin = row * shape.columns;
@@ -79,7 +79,7 @@ __global__ void layer_norm_backward(const float* dy, const float* x, Saved saved
   }
 }
 
-__global__ void sum_columns(const float* dy, const float* x, Saved saved, float* dgamma, float* dbeta,
+__global__ void sum_columns(const float* dy, const float* x, SavedLayerNorm saved, float* dgamma, float* dbeta,
                             LayerNorm shape) {
   const int64_t column = thread_index();
   if (column >= shape.columns) return;
@@ -94,17 +94,17 @@ __global__ void sum_columns(const float* dy, const float* x, Saved saved, float*
   dbeta[column] = sum;
 }
 
-void run_forward(const LayerNorm& shape, cudaStream_t stream, const OpArgs& args) {
+void run_layer_norm(const LayerNorm& shape, cudaStream_t stream, const OpArgs& args) {
   const Affine by{.gamma = args.in<float>(1), .beta = args.in<float>(2)};
   const Statistics to{.mean = args.out<float>(1), .rstd = args.out<float>(2)};
   launch(layer_norm, tree_each(shape.rows, shape.columns), stream, args.in<float>(0), by, args.out<float>(0), to,
          shape);
 }
 
-void run_backward(const LayerNorm& shape, cudaStream_t stream, const OpArgs& args) {
+void run_layer_norm_backward(const LayerNorm& shape, cudaStream_t stream, const OpArgs& args) {
   const auto* dy = args.in<float>(0);
   const auto* x = args.in<float>(1);
-  const Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .rstd = args.in<float>(4)};
+  const SavedLayerNorm saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .rstd = args.in<float>(4)};
   launch(layer_norm_backward, tree_each(shape.rows, shape.columns), stream, dy, x, saved, args.out<float>(0), shape);
   launch(sum_columns, thread_each(shape.columns), stream, dy, x, saved, args.out<float>(1), args.out<float>(2), shape);
 }
@@ -112,8 +112,8 @@ void run_backward(const LayerNorm& shape, cudaStream_t stream, const OpArgs& arg
 }  // namespace
 
 void add_layer_norm_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_LAYER_NORM, "layer_norm", layer_norm_of, run_forward);
-  add_op(device, GPUNN_OP_LAYER_NORM_BACKWARD, "layer_norm_backward", layer_norm_backward_of, run_backward);
+  add_op(device, GPUNN_OP_LAYER_NORM, "layer_norm", layer_norm_of, run_layer_norm);
+  add_op(device, GPUNN_OP_LAYER_NORM_BACKWARD, "layer_norm_backward", layer_norm_backward_of, run_layer_norm_backward);
 }
 
 }  // namespace gpunn::cuda_naive

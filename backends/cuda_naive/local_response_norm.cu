@@ -56,11 +56,11 @@ __global__ void gather(const float* x, const float* sent, float* dx, LocalRespon
   dx[i] -= 2.0F * shape.beta * shape.factor * x[i] * sum;
 }
 
-void run_forward(const LocalResponse& shape, cudaStream_t stream, const OpArgs& args) {
+void run_local_response_norm(const LocalResponse& shape, cudaStream_t stream, const OpArgs& args) {
   launch(local_response_norm, thread_each(shape.elements()), stream, args.in<float>(0), args.out<float>(0), shape);
 }
 
-void run_backward(const LocalResponse& shape, cudaStream_t stream, const OpArgs& args) {
+void run_local_response_norm_backward(const LocalResponse& shape, cudaStream_t stream, const OpArgs& args) {
   const auto* x = args.in<float>(1);
   auto* dx = args.out<float>(0);
   auto* sent = args.workspace<float>();
@@ -71,9 +71,9 @@ void run_backward(const LocalResponse& shape, cudaStream_t stream, const OpArgs&
 }  // namespace
 
 void add_local_response_norm_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_LOCAL_RESPONSE_NORM, "local_response_norm", local_response_norm_of, run_forward);
+  add_op(device, GPUNN_OP_LOCAL_RESPONSE_NORM, "local_response_norm", local_response_norm_of, run_local_response_norm);
   add_op(device, GPUNN_OP_LOCAL_RESPONSE_NORM_BACKWARD, "local_response_norm_backward", local_response_norm_backward_of,
-         run_backward);
+         run_local_response_norm_backward);
 }
 
 }  // namespace gpunn::cuda_naive

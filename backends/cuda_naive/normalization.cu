@@ -39,7 +39,7 @@ __device__ int64_t element_of(const BatchNorm& shape, int64_t channel, int64_t i
   return (i / shape.size * shape.channels + channel) * shape.size + i % shape.size;
 }
 
-struct Statistics {
+struct BatchStatistics {
   float* mean;
   float* rstd;
   float* running_mean;
@@ -47,8 +47,8 @@ struct Statistics {
 };
 
 template <class T>
-__global__ void batch_norm(const T* x, const float* gamma, const float* beta, const int32_t* count, T* y, Statistics to,
-                           BatchNorm shape) {
+__global__ void batch_norm(const T* x, const float* gamma, const float* beta, const int32_t* count, T* y,
+                           BatchStatistics to, BatchNorm shape) {
   const int64_t n = counted_rows(count, shape) * shape.size;
   const int64_t all = shape.rows * shape.size;
   for (int64_t channel = blockIdx.x; channel < shape.channels; channel += gridDim.x) {
@@ -86,15 +86,15 @@ __global__ void batch_norm(const T* x, const float* gamma, const float* beta, co
   }
 }
 
-struct Saved {
+struct SavedBatchNorm {
   const float* gamma;
   const float* mean;
   const float* rstd;
 };
 
 template <class T>
-__global__ void batch_norm_backward(const T* dy, const T* x, Saved saved, const int32_t* count, T* dx, float* dgamma,
-                                    float* dbeta, BatchNorm shape) {
+__global__ void batch_norm_backward(const T* dy, const T* x, SavedBatchNorm saved, const int32_t* count, T* dx,
+                                    float* dgamma, float* dbeta, BatchNorm shape) {
   const int64_t n = counted_rows(count, shape) * shape.size;
   for (int64_t channel = blockIdx.x; channel < shape.channels; channel += gridDim.x) {
     const float mean = saved.mean[channel];
@@ -125,7 +125,7 @@ __global__ void batch_norm_backward(const T* dy, const T* x, Saved saved, const 
   }
 }
 
-struct Affine {
+struct BatchAffine {
   const float* gamma;
   const float* beta;
   const float* mean;
@@ -135,7 +135,7 @@ struct Affine {
 // The root of a channel's variance is taken once an element: the kernel is bound by memory, and the numbers of the
 // channels stay in the cache. y may be x.
 template <class T>
-__global__ void batch_norm_inference(const T* x, Affine by, T* y, BatchNorm shape) {
+__global__ void batch_norm_inference(const T* x, BatchAffine by, T* y, BatchNorm shape) {
   const int64_t i = thread_index();
   if (i >= shape.elements()) return;
   const int64_t channel = (shape.channels_last ? i : i / shape.size) % shape.channels;
@@ -153,25 +153,25 @@ Launch block_each_channel(const BatchNorm& shape) {
 }
 
 template <class T>
-void run_forward(const BatchNorm& shape, cudaStream_t stream, const OpArgs& args) {
-  const Statistics to{.mean = args.out<float>(1),
-                      .rstd = args.out<float>(2),
-                      .running_mean = args.out<float>(3),
-                      .running_var = args.out<float>(4)};
+void run_normalization(const BatchNorm& shape, cudaStream_t stream, const OpArgs& args) {
+  const BatchStatistics to{.mean = args.out<float>(1),
+                           .rstd = args.out<float>(2),
+                           .running_mean = args.out<float>(3),
+                           .running_var = args.out<float>(4)};
   launch(batch_norm<T>, block_each_channel(shape), stream, args.in<T>(0), args.in<float>(1), args.in<float>(2),
          count_of(shape, args), args.out<T>(0), to, shape);
 }
 
 template <class T>
-void run_backward(const BatchNorm& shape, cudaStream_t stream, const OpArgs& args) {
-  const Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .rstd = args.in<float>(4)};
+void run_normalization_backward(const BatchNorm& shape, cudaStream_t stream, const OpArgs& args) {
+  const SavedBatchNorm saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .rstd = args.in<float>(4)};
   launch(batch_norm_backward<T>, block_each_channel(shape), stream, args.in<T>(0), args.in<T>(1), saved,
          count_of(shape, args), args.out<T>(0), args.out<float>(1), args.out<float>(2), shape);
 }
 
 template <class T>
 void run_inference(const BatchNorm& shape, cudaStream_t stream, const OpArgs& args) {
-  const Affine by{
+  const BatchAffine by{
       .gamma = args.in<float>(1), .beta = args.in<float>(2), .mean = args.in<float>(3), .variance = args.in<float>(4)};
   launch(batch_norm_inference<T>, thread_each(shape.elements()), stream, args.in<T>(0), by, args.out<T>(0), shape);
 }
@@ -180,9 +180,11 @@ void run_inference(const BatchNorm& shape, cudaStream_t stream, const OpArgs& ar
 
 void add_normalization_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_BATCH_NORM, "batch_norm", batch_norm_of,
-         each_floating([](auto x) { return run_forward<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
+         each_floating([](auto x) { return run_normalization<decltype(x)>; }), Dtypes::floating,
+         Layouts::channels_last_too);
   add_op(device, GPUNN_OP_BATCH_NORM_BACKWARD, "batch_norm_backward", batch_norm_backward_of,
-         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
+         each_floating([](auto x) { return run_normalization_backward<decltype(x)>; }), Dtypes::floating,
+         Layouts::channels_last_too);
   add_op(device, GPUNN_OP_BATCH_NORM_INFERENCE, "batch_norm_inference", batch_norm_inference_of,
          each_floating([](auto x) { return run_inference<decltype(x)>; }), Dtypes::floating,
          Layouts::channels_last_too);

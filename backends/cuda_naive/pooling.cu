@@ -195,12 +195,12 @@ __global__ void avg_pool_backward(const T* dy, T* dx, Pool pool) {
 }
 
 template <class T>
-void run_forward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
+void run_pooling(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
   launch(max_pool<T>, thread_each(pool.planes * pool.output_size()), stream, args.in<T>(0), args.out<T>(0), pool);
 }
 
 template <class T>
-void run_backward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
+void run_pooling_backward(const Pool& pool, cudaStream_t stream, const OpArgs& args) {
   launch(max_pool_backward<T>, thread_each(pool.planes * pool.input_size()), stream, args.in<T>(0), args.in<T>(1),
          args.in<T>(2), args.out<T>(0), pool);
 }
@@ -220,10 +220,11 @@ void run_average_backward(const Pool& pool, cudaStream_t stream, const OpArgs& a
 
 void add_pooling_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_MAX_POOL2D, "max_pool2d", max_pool_of,
-         each_floating([](auto x) { return run_forward<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
+         each_floating([](auto x) { return run_pooling<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_MAX_POOL2D_BACKWARD, "max_pool2d_backward", max_pool_backward_of,
-         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
-  add_op(device, GPUNN_OP_QUANTIZED_MAX_POOL2D, "quantized_max_pool2d", max_pool_of, run_forward<uint8_t>, Dtypes::f32,
+         each_floating([](auto x) { return run_pooling_backward<decltype(x)>; }), Dtypes::floating,
+         Layouts::channels_last_too);
+  add_op(device, GPUNN_OP_QUANTIZED_MAX_POOL2D, "quantized_max_pool2d", max_pool_of, run_pooling<uint8_t>, Dtypes::f32,
          Layouts::channels_last_too);
   add_op(device, GPUNN_OP_AVG_POOL2D, "avg_pool2d", avg_pool_of,
          each_floating([](auto x) { return run_average<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);

@@ -63,12 +63,12 @@ __global__ void reflect_pad_backward(const T* dy, T* dx, ReflectPad pad) {
 }
 
 template <class T>
-void run_forward(const ReflectPad& pad, cudaStream_t stream, const OpArgs& args) {
+void run_reflect_pad(const ReflectPad& pad, cudaStream_t stream, const OpArgs& args) {
   launch(reflect_pad<T>, thread_each(pad.planes() * pad.output_size()), stream, args.in<T>(0), args.out<T>(0), pad);
 }
 
 template <class T>
-void run_backward(const ReflectPad& pad, cudaStream_t stream, const OpArgs& args) {
+void run_reflect_pad_backward(const ReflectPad& pad, cudaStream_t stream, const OpArgs& args) {
   launch(reflect_pad_backward<T>, thread_each(pad.planes() * pad.input_size()), stream, args.in<T>(0), args.out<T>(0),
          pad);
 }
@@ -77,9 +77,11 @@ void run_backward(const ReflectPad& pad, cudaStream_t stream, const OpArgs& args
 
 void add_reflect_pad_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_REFLECT_PAD2D, "reflect_pad2d", reflect_pad_of,
-         each_floating([](auto x) { return run_forward<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
+         each_floating([](auto x) { return run_reflect_pad<decltype(x)>; }), Dtypes::floating,
+         Layouts::channels_last_too);
   add_op(device, GPUNN_OP_REFLECT_PAD2D_BACKWARD, "reflect_pad2d_backward", reflect_pad_backward_of,
-         each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
+         each_floating([](auto x) { return run_reflect_pad_backward<decltype(x)>; }), Dtypes::floating,
+         Layouts::channels_last_too);
 }
 
 }  // namespace gpunn::cuda_naive

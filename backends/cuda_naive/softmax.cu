@@ -60,12 +60,12 @@ __global__ void log_softmax_backward(const float* dy, const float* y, float* dx,
 }
 
 template <void (*kernel)(const float*, float*, SoftmaxRows)>
-void run_forward(const SoftmaxRows& shape, cudaStream_t stream, const OpArgs& args) {
+void run_softmax(const SoftmaxRows& shape, cudaStream_t stream, const OpArgs& args) {
   launch(kernel, tree_each(shape.rows, shape.columns), stream, args.in<float>(0), args.out<float>(0), shape);
 }
 
 template <void (*kernel)(const float*, const float*, float*, SoftmaxRows)>
-void run_backward(const SoftmaxRows& shape, cudaStream_t stream, const OpArgs& args) {
+void run_softmax_backward(const SoftmaxRows& shape, cudaStream_t stream, const OpArgs& args) {
   launch(kernel, tree_each(shape.rows, shape.columns), stream, args.in<float>(0), args.in<float>(1), args.out<float>(0),
          shape);
 }
@@ -73,11 +73,12 @@ void run_backward(const SoftmaxRows& shape, cudaStream_t stream, const OpArgs& a
 }  // namespace
 
 void add_softmax_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_SOFTMAX, "softmax", softmax_of, run_forward<softmax>);
-  add_op(device, GPUNN_OP_SOFTMAX_BACKWARD, "softmax_backward", softmax_backward_of, run_backward<softmax_backward>);
-  add_op(device, GPUNN_OP_LOG_SOFTMAX, "log_softmax", softmax_of, run_forward<log_softmax>);
+  add_op(device, GPUNN_OP_SOFTMAX, "softmax", softmax_of, run_softmax<softmax>);
+  add_op(device, GPUNN_OP_SOFTMAX_BACKWARD, "softmax_backward", softmax_backward_of,
+         run_softmax_backward<softmax_backward>);
+  add_op(device, GPUNN_OP_LOG_SOFTMAX, "log_softmax", softmax_of, run_softmax<log_softmax>);
   add_op(device, GPUNN_OP_LOG_SOFTMAX_BACKWARD, "log_softmax_backward", softmax_backward_of,
-         run_backward<log_softmax_backward>);
+         run_softmax_backward<log_softmax_backward>);
 }
 
 }  // namespace gpunn::cuda_naive

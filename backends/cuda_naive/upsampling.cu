@@ -54,11 +54,11 @@ __global__ void upsample_backward(const float* dy, float* dx, Upsample up) {
   dx[i] = sum;
 }
 
-void run_forward(const Upsample& up, cudaStream_t stream, const OpArgs& args) {
+void run_upsampling(const Upsample& up, cudaStream_t stream, const OpArgs& args) {
   launch(upsample, thread_each(up.planes * up.output_size()), stream, args.in<float>(0), args.out<float>(0), up);
 }
 
-void run_backward(const Upsample& up, cudaStream_t stream, const OpArgs& args) {
+void run_upsampling_backward(const Upsample& up, cudaStream_t stream, const OpArgs& args) {
   launch(upsample_backward, thread_each(up.planes * up.input_size()), stream, args.in<float>(0), args.out<float>(0),
          up);
 }
@@ -66,8 +66,8 @@ void run_backward(const Upsample& up, cudaStream_t stream, const OpArgs& args) {
 }  // namespace
 
 void add_upsampling_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_UPSAMPLE2D, "upsample2d", upsample_of, run_forward);
-  add_op(device, GPUNN_OP_UPSAMPLE2D_BACKWARD, "upsample2d_backward", upsample_backward_of, run_backward);
+  add_op(device, GPUNN_OP_UPSAMPLE2D, "upsample2d", upsample_of, run_upsampling);
+  add_op(device, GPUNN_OP_UPSAMPLE2D_BACKWARD, "upsample2d_backward", upsample_backward_of, run_upsampling_backward);
 }
 
 }  // namespace gpunn::cuda_naive

@@ -27,12 +27,12 @@ struct FmaTiles {
 
 template <class Input>
 struct MmaTiles {
-  using Element = typename MmaTile<Input, 32, 32>::Element;
-  static constexpr bool kHalf = MmaTile<Input, 32, 32>::kHalf;
+  using Element = typename AttentionTile<Input, 32, 32>::Element;
+  static constexpr bool kHalf = AttentionTile<Input, 32, 32>::kHalf;
   template <int width>
-  using Forward = MmaTile<Input, width, width == 128 && !kHalf ? 32 : 64>;
+  using Forward = AttentionTile<Input, width, width == 128 && !kHalf ? 32 : 64>;
   template <int width>
-  using Backward = MmaTile<Input, width, width == 32 || (width == 64 && kHalf) ? 64 : 32>;
+  using Backward = AttentionTile<Input, width, width == 32 || (width == 64 && kHalf) ? 64 : 32>;
 };
 
 // action(std::integral_constant) for the least width of a tile that has room for the head's.

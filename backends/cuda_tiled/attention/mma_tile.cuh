@@ -11,7 +11,7 @@ namespace gpunn::cuda_tiled {
 
 // Input is __nv_bfloat16, __half, or Tf32 for f32 in memory.
 template <class Input, int width_, int columns_>
-struct MmaTile {
+struct AttentionTile {
   static constexpr bool kHalf = !std::is_same_v<Input, Tf32>;
   using Element = std::conditional_t<kHalf, Input, float>;
   static constexpr int kWidth = width_;      // of a row of q, k, v: 32, 64 or 128

@@ -14,6 +14,7 @@
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
 #include "kernels.hpp"
+#include "warp.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -27,10 +28,8 @@ using backends::Suppression;
 using Key = unsigned long long;
 
 constexpr int kTaken = 1024;  // keys at a time, a thread each
-constexpr int kWarp = 32;
 constexpr int kDigitBits = 8;
 constexpr int kDigits = 1 << kDigitBits;
-constexpr unsigned kEveryLane = 0xffffffffU;
 constexpr int64_t kMostImages = 65535;  // of a grid's second dimension
 constexpr Key kNone = 0;                // below the key of any score
 

@@ -11,6 +11,7 @@
 #include "device.hpp"
 #include "kernels.hpp"
 #include "pack.cuh"
+#include "warp.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -19,8 +20,6 @@ using namespace cuda;
 using backends::LossRows;
 
 constexpr int kBlock = 256;
-constexpr int kWarp = 32;
-constexpr unsigned kEveryLane = 0xffffffffU;
 constexpr int64_t kBlocksPerMultiprocessor = 4;
 constexpr int64_t kLeastOfPart = 4 * kBlock;  // elements
 constexpr int64_t kLongRow = 4 * kLeastOfPart;

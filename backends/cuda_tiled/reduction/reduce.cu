@@ -19,6 +19,7 @@
 #include "device.hpp"
 #include "divider.cuh"
 #include "kernels.hpp"
+#include "warp.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -28,10 +29,8 @@ using backends::Nest;
 using backends::Reduce;
 using backends::Refusal;
 
-constexpr int kWarp = 32;
-constexpr unsigned kEveryLane = 0xffffffffU;
 constexpr int kBlock = 256;
-constexpr int kRows = kBlock / kWarp;  // of a block that walks down columns
+constexpr int kRowsOfBlock = kBlock / kWarp;  // of a block that walks down columns
 constexpr int kBlocksPerMultiprocessor = 4;
 constexpr int64_t kLeastTermsOfPart = 1024;
 
@@ -181,7 +180,7 @@ __global__ void reduce_runs_by_warp(const float* x, float* y, ReducePlan plan) {
 template <class Combine>
 __global__ void reduce_columns(const float* x, float* y, ReducePlan plan) {
   const Combine combine;
-  __shared__ float of_row[kRows][kWarp];
+  __shared__ float of_row[kRowsOfBlock][kWarp];
   const int column = static_cast<int>(threadIdx.x) % kWarp;
   const int row = static_cast<int>(threadIdx.x) / kWarp;
   const int output = static_cast<int>(blockIdx.x) * kWarp + column;
@@ -192,12 +191,12 @@ __global__ void reduce_columns(const float* x, float* y, ReducePlan plan) {
   const float* const from = x + plan.kept(there ? output : 0);
   float total = Combine::nothing();
 #pragma unroll 4
-  for (int term = begin + row; term < end; term += kRows) total = combine(total, from[plan.reduced(term)]);
+  for (int term = begin + row; term < end; term += kRowsOfBlock) total = combine(total, from[plan.reduced(term)]);
   of_row[row][column] = total;
   __syncthreads();
   if (row != 0 || !there) return;
 #pragma unroll
-  for (int other = 1; other < kRows; ++other) total = combine(total, of_row[other][column]);
+  for (int other = 1; other < kRowsOfBlock; ++other) total = combine(total, of_row[other][column]);
   store(plan, y, output, part, total);
 }
 

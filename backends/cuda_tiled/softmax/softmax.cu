@@ -15,13 +15,13 @@
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
 #include "kernels.hpp"
+#include "warp.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
 
 using namespace cuda;
 
-constexpr unsigned kEveryLane = 0xffffffffU;
 constexpr int64_t kMostColumns = 1024;
 
 template <int lanes, class Combine>

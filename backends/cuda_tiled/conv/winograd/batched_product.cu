@@ -7,43 +7,44 @@
 namespace gpunn::cuda_tiled::conv {
 namespace {
 
-constexpr int kDepth = 16;
-constexpr int kStages = 3;
+constexpr int kProductDepth = 16;
+constexpr int kProductStages = 3;
 
 template <int rows, int columns>
 __global__ __launch_bounds__(TileShape<rows, columns>::kThreads, TileShape<rows, columns>::kResident) void  //
     multiply_batch(const float* a, const float* b, float* d, BatchedProduct product) {
   using Shape = TileShape<rows, columns>;
-  __shared__ __align__(16) float left[kStages][kDepth][rows];
-  __shared__ __align__(16) float right[kStages][kDepth][columns];
+  __shared__ __align__(16) float left[kProductStages][kProductDepth][rows];
+  __shared__ __align__(16) float right[kProductStages][kProductDepth][columns];
   const int batch = static_cast<int>(blockIdx.z) % product.batch;
   const int share = static_cast<int>(blockIdx.z) / product.batch;
   const int first_row = static_cast<int>(blockIdx.x) * rows;
   const int first_column = static_cast<int>(blockIdx.y) * columns;
   const int first_k = share * product.tile.depth_of_share;
   const int last_k = min(first_k + product.tile.depth_of_share, product.k);
-  const int steps = cuda::divide_up(last_k - first_k, kDepth);
-  LineCopies<rows, kDepth, Shape::kThreads> a_lines(a + batch * product.a_matrix, product.a_line, first_k, last_k,
-                                                    first_row);
-  LineCopies<columns, kDepth, Shape::kThreads> b_lines(b + batch * product.b_matrix, product.b_line, first_k, last_k,
-                                                       first_column);
+  const int steps = cuda::divide_up(last_k - first_k, kProductDepth);
+  LineCopies<rows, kProductDepth, Shape::kThreads> a_lines(a + batch * product.a_matrix, product.a_line, first_k,
+                                                           last_k, first_row);
+  LineCopies<columns, kProductDepth, Shape::kThreads> b_lines(b + batch * product.b_matrix, product.b_line, first_k,
+                                                              last_k, first_column);
 
   const auto copy = [&](int step) {
     if (step < steps) {
-      a_lines.copy(left[step % kStages]);
-      b_lines.copy(right[step % kStages]);
+      a_lines.copy(left[step % kProductStages]);
+      b_lines.copy(right[step % kProductStages]);
     }
     __pipeline_commit();
   };
-  for (int step = 0; step < kStages - 1; ++step) copy(step);
+  for (int step = 0; step < kProductStages - 1; ++step) copy(step);
 
   const TilePlace<Shape, rows> place;
   typename Shape::Sums sums = {};
   for (int step = 0; step < steps; ++step) {
-    __pipeline_wait_prior(kStages - 2);
+    __pipeline_wait_prior(kProductStages - 2);
     __syncthreads();
-    copy(step + kStages - 1);
-    multiply_tile<Shape, kDepth, rows, columns>(&left[step % kStages][0][0], &right[step % kStages][0][0], place, sums);
+    copy(step + kProductStages - 1);
+    multiply_tile<Shape, kProductDepth, rows, columns>(&left[step % kProductStages][0][0],
+                                                       &right[step % kProductStages][0][0], place, sums);
   }
 
   d += (static_cast<int64_t>(share) * product.batch + batch) * product.d_matrix;
@@ -71,7 +72,7 @@ void launch_batch(const dim3& grid, cudaStream_t stream, const float* a, const f
 }  // namespace
 
 TileChoice batched_product_tile(int batch, int m, int n, int k, int multiprocessors, int most_shares) {
-  return choose_tile({m, n, k, batch}, multiprocessors, kDepth, most_shares);
+  return choose_tile({m, n, k, batch}, multiprocessors, kProductDepth, most_shares);
 }
 
 void batched_product(const BatchedProduct& product, const float* a, const float* b, float* d, cudaStream_t stream) {

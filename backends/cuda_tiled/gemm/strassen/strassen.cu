@@ -53,7 +53,8 @@ using strassen::Arguments;
 using strassen::Factor;
 using strassen::kProducts;
 
-using Tiles = TileShape<GemmTile{.block = {128, 256, 8}, .warp = {64, 64}, .thread = {16, 8}, .stages = 4, .strip = 2}>;
+using FactorTiles =
+    TileShape<GemmTile{.block = {128, 256, 8}, .warp = {64, 64}, .thread = {16, 8}, .stages = 4, .strip = 2}>;
 
 constexpr int64_t kLeastOfOne = 1024;  // of m, n and k
 constexpr int64_t kLeastOfTwo = 2048;
@@ -132,11 +133,12 @@ void multiply(const Operand& a, const Operand& b, Arguments result, float* packe
   result.half_m = a.outer;
   result.half_n = b.outer;
   result.half_k = a.k;
-  constexpr auto kKernel = strassen::multiply_factors<Tiles>;
-  constexpr unsigned kSharedBytes = strassen::shared_bytes<Tiles>();
+  constexpr auto kKernel = strassen::multiply_factors<FactorTiles>;
+  constexpr unsigned kSharedBytes = strassen::shared_bytes<FactorTiles>();
   allow_shared_memory(kKernel, kSharedBytes);
-  const unsigned tiles = cuda::grid_size(a.outer, Tiles::kBlockM) * cuda::grid_size(b.outer, Tiles::kBlockN);
-  launch(kKernel, {dim3(tiles), dim3(Tiles::kThreads), kSharedBytes}, stream, result);
+  const unsigned tiles =
+      cuda::grid_size(a.outer, FactorTiles::kBlockM) * cuda::grid_size(b.outer, FactorTiles::kBlockN);
+  launch(kKernel, {dim3(tiles), dim3(FactorTiles::kThreads), kSharedBytes}, stream, result);
 }
 
 Operand operand_a(const Gemm& problem, const float* matrix) {
@@ -181,7 +183,7 @@ std::string refuses(const Gemm& problem, int64_t least, int64_t divisor, uint64_
     if (size % divisor != 0) return "a size is not a multiple of " + std::to_string(divisor);
   }
   if (shape.k > kMostK) return "k is too large";
-  if (shared_memory_of_block() < static_cast<int>(strassen::shared_bytes<Tiles>())) {
+  if (shared_memory_of_block() < static_cast<int>(strassen::shared_bytes<FactorTiles>())) {
     return "a block needs more shared memory than this GPU has";
   }
   return workspace > kMostWorkspace ? "the workspace would be larger than 1 GiB" : "";
