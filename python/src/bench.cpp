@@ -24,7 +24,7 @@ void end_if_stopped(const Errand& errand) {
   if (errand.stopped()) throw Error("interrupted", ExitCode::interrupted);
 }
 
-void bind_rows(nb::module_& module) {
+void bind_bench_rows(nb::module_& module) {
   Record<OpBenchRow>(module, "OpBenchRow", "One op by one backend and kernel. Times in seconds.")
       .field("op", &OpBenchRow::op)
       .field("shape", &OpBenchRow::shape)
@@ -75,7 +75,7 @@ void bind_bench(nb::module_& module) {
       .field("synchronizations", &BenchReport::synchronizations)
       .field("captured", &BenchReport::captured)
       .field("eager_reason", &BenchReport::eager_reason);
-  bind_rows(module);
+  bind_bench_rows(module);
   module.def(
       "bench_experiment",
       [](const Experiment& experiment, int64_t repeats, int64_t warmup) {

@@ -10,7 +10,7 @@ namespace gpunn::python {
 namespace {
 
 // How long a signal may wait.
-constexpr std::chrono::milliseconds kSignalInterval{50};
+constexpr std::chrono::milliseconds kErrandInterval{50};
 
 }  // namespace
 
@@ -40,7 +40,7 @@ bool Errand::ask(const std::function<void()>& callback) {
   questions_.push_back(question);
   changed_.notify_all();
   // The end of the interpreter does not notify this thread.
-  while (!changed_.wait_for(lock, kSignalInterval, [&] { return question->callback == nullptr; })) {
+  while (!changed_.wait_for(lock, kErrandInterval, [&] { return question->callback == nullptr; })) {
     if (!is_exiting() || (question->answering && !callbacks_are_late())) continue;
     question->callback = nullptr;
   }
@@ -54,7 +54,7 @@ void Errand::wait() {
     {
       const Unlocked unlocked;
       std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, kSignalInterval, [&] { return done_ || !questions_.empty(); });
+      changed_.wait_for(lock, kErrandInterval, [&] { return done_ || !questions_.empty(); });
       done = done_;
       asked = !questions_.empty();
     }

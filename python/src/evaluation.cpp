@@ -34,7 +34,7 @@ nb::ndarray<nb::numpy, float> numbers_of(const ClassEvalReport& report, const st
   return array_of(values, {outputs > 0 ? values.size() / outputs : 0, outputs});
 }
 
-void bind_rows(nb::module_& module) {
+void bind_evaluation_rows(nb::module_& module) {
   Record<ClassReport>(module, "ClassReport", "One class of the evaluated data.")
       .field("index", &ClassReport::index)
       .field("name", &ClassReport::name)
@@ -67,7 +67,7 @@ void bind_rows(nb::module_& module) {
 }  // namespace
 
 void bind_evaluation(nb::module_& module) {
-  bind_rows(module);
+  bind_evaluation_rows(module);
   Record<ClassEvalReport>(module, "ClassEvalReport", "A model on its test data, class by class or output by output.")
       .field("total", &ClassEvalReport::total)
       .field("classes", &ClassEvalReport::classes)
