@@ -4,6 +4,7 @@ function(gpunn_precompile group target)
   if(NOT GPUNN_PRECOMPILE OR CMAKE_CXX_COMPILER_LAUNCHER)
     return()
   endif()
+  set_target_properties(${target} PROPERTIES DEFINE_SYMBOL "") # by which flags would differ
   get_property(first GLOBAL PROPERTY GPUNN_PRECOMPILED_${group})
   if(first)
     target_precompile_headers(${target} REUSE_FROM ${first})
