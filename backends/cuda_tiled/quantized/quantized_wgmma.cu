@@ -9,7 +9,7 @@
 // and Khailany, 2011).
 //
 // Filters are stored with the zero point 128: sum x (w - 128) = sum x w - 128 sum x. Each lane adds up the numbers of x
-// that it loads, four in one instruction. So nobody has to convert the filters. A zero point of x is treated as in
+// that it loads, four in one instruction. So the filters need no conversion. A zero point of x is treated as in
 // quantized_kernel.cuh.
 #include <algorithm>
 #include <cstdint>
