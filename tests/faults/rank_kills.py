@@ -97,7 +97,7 @@ class RankKills:
         if left:
             raise Failure(f"kill {number}: processes {left} are left behind")
         if ranks and begun.returncode != 0 and not LOST.search(error):
-            raise Failure(f"kill {number}: nobody says which rank was lost\n{error}")
+            raise Failure(f"kill {number}: the rank that was lost is not named\n{error}")
         found = list((self.root / runs).glob("*/2*"))
         again = self.random.choice(self.resumed)
         if found:
