@@ -28,7 +28,8 @@ class PeerGroup {
 
   // A word of the host that kernels read: not 0 once another rank is lost.
   const uint32_t* stop() const { return stop_; }
-  void abort() noexcept;       // from any thread
+  void abort() noexcept;  // from any thread
+  bool is_lost() const noexcept { return aborted_; }
   void throw_if_lost() const;  // Failure(GPUNN_INTERNAL)
 
  private:

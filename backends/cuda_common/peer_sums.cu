@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <thread>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -234,7 +236,25 @@ PeerSums::PeerSums(const CudaDevice& device, const plugin::CommunicatorOptions& 
   check(cudaStreamSynchronize(cudaStreamLegacy), "waiting for the counters");
 }
 
-PeerSums::~PeerSums() { cudaFree(counters_); }
+PeerSums::~PeerSums() {
+  if (group_.world() == 2) await_last_mark();
+  cudaFree(counters_);
+}
+
+// The other rank's last write here: before it, this memory has to stay.
+void PeerSums::await_last_mark() const noexcept {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::seconds(2);
+  while (!group_.is_lost() && Clock::now() < deadline) {
+    Counters counters{};
+    uint32_t added = 0;
+    const bool read =
+        cudaMemcpy(&counters, counters_, sizeof(counters), cudaMemcpyDeviceToHost) == cudaSuccess &&
+        cudaMemcpy(&added, of(group_.rank()).marks + kAdded, sizeof(added), cudaMemcpyDeviceToHost) == cudaSuccess;
+    if (!read || added == counters.copies) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
 
 PeerSumMemory PeerSums::of(int rank) const {
   char* const memory = static_cast<char*>(arena_.of(rank));

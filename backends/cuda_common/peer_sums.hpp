@@ -40,6 +40,7 @@ class PeerSums {
 
  private:
   PeerSumMemory of(int rank) const;
+  void await_last_mark() const noexcept;
 
   PeerGroup group_;
   PeerArena arena_;
