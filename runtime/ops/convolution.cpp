@@ -437,14 +437,15 @@ std::vector<double> largest_in_tiles(const std::vector<double>& values, const Sh
   return largest_near(largest_near(values, images.at(3), 1), images.at(2), images.at(3));
 }
 
-// A weight gradient's products are of two images: those that a tile brings together.
+// A weight gradient's products are of two images: those that a tile brings together. At a border an element of the
+// filter may have no product at all where its neighbours have.
 std::vector<double> filter_scale_of_tiles(const Evaluation& e) {
   std::vector<ReferenceTensor> inputs = e.inputs;
   for (ReferenceTensor& input : inputs) {
     for (double& value : input.values) value = std::abs(value);
   }
   inputs[0].values = largest_in_tiles(inputs[0].values, inputs[0].type.shape);
-  return e.on(inputs).at(0).values;
+  return largest_in_tiles(e.on(inputs).at(0).values, e.signature.outputs.at(0).shape);
 }
 
 ErrorScale products_in_tiles(TermCount terms) {

@@ -141,8 +141,10 @@ void ImageTrainer::start_from(const Planes& image, double learning_rate) {
   variables.write(kBest, training::bytes_of(flat));
   variables.write(kBestLosses, training::bytes_of(std::vector<float>(4, std::numeric_limits<float>::infinity())));
   for (const training::OptimizerState& state : states_) {
+    if (!started_) break;  // they are zeros
     variables.write(state.name, std::vector<std::byte>(variables.type(state.name).bytes()));
   }
+  started_ = true;
   training::write_scalar<int64_t>(variables, kStep, 0);
   training::write_scalar(variables, kRate, static_cast<float>(learning_rate));
 }

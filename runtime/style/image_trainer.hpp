@@ -58,6 +58,7 @@ class ImageTrainer {
   tasks::Planes size_;                    // of the content, without values
   training::ParameterLayout layout_;
   std::vector<training::OptimizerState> states_;
+  bool started_ = false;
   std::unique_ptr<execution::RunnableProgram> program_;
 };
 

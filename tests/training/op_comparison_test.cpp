@@ -142,6 +142,11 @@ TEST_CASE("parameters after a step may differ by a part of the step, and by roun
   CHECK(little.element == 1);
   CHECK(little.largest == Approx(1e-4).epsilon(1e-2));
   CHECK(compare_parameters(before, first, before).departs);
+  CHECK(compare_parameters(before, first, before, true).departs);
+  const std::vector<float> third = {before[0] + (first[0] - before[0]) * 0.65F,
+                                    before[1] + (first[1] - before[1]) * 0.65F};
+  CHECK(compare_parameters(before, first, third).departs);
+  CHECK_FALSE(compare_parameters(before, first, third, true).departs);
   CHECK(compare_parameters(before, first, std::vector<float>{1.01F, kNaN}).departs);
 
   // A step of nothing: what is left is the rounding of the sum.

@@ -13,11 +13,13 @@ namespace {
 // A whole step rounds differently on two backends, and where a gradient is nothing but rounding Adam makes a full step
 // of it. So only a difference that is a good part of the step itself departs.
 constexpr double kMostOfAStep = 0.25;
+// In half precision more gradients are nothing but rounding.
+constexpr double kMostOfAHalfStep = 0.5;
 
 }  // namespace
 
 ParameterDifference compare_parameters(std::span<const float> before, std::span<const float> first,
-                                       std::span<const float> second) {
+                                       std::span<const float> second, bool half) {
   ParameterDifference result;
   double apart = 0, moved = 0, size = 0;
   bool finite = true;
@@ -39,7 +41,7 @@ ParameterDifference compare_parameters(std::span<const float> before, std::span<
   result.moved = std::sqrt(moved);
   // Of a step near nothing, as the first ones of a warm-up are, only the rounding of the sum is left.
   const double rounding = 4 * ops::unit_roundoff(DType::f32) * std::sqrt(size);
-  result.departs = finite && result.apart > kMostOfAStep * result.moved + rounding;
+  result.departs = finite && result.apart > (half ? kMostOfAHalfStep : kMostOfAStep) * result.moved + rounding;
   return result;
 }
 

@@ -17,9 +17,9 @@ struct ParameterDifference {
   bool departs = false;  // more than rounding makes of a step
 };
 
-// All three are flat arrays of the same size.
+// All three are flat arrays of the same size; `half`: of a step whose values between layers are of half precision.
 ParameterDifference compare_parameters(std::span<const float> before, std::span<const float> first,
-                                       std::span<const float> second);
+                                       std::span<const float> second, bool half = false);
 
 // "conv1.weight[0, 0, 2, 1]", of an element of the flat array.
 std::string parameter_element(const ParameterLayout& layout, std::size_t element);

@@ -201,7 +201,9 @@ void StepChecker::compare_whole_step(const State& before) {
   const std::vector<float> start = values_of<float>(before.at(variable::kParameters));
   const std::vector<float> first = values_of<float>(first_.variables.read(variable::kParameters));
   const std::vector<float> second = values_of<float>(variables_->read(variable::kParameters));
-  const ParameterDifference difference = compare_parameters(start, first, second);
+  const Precision precision = first_.backend.options().precision;
+  const bool half = precision == Precision::bf16 || precision == Precision::f16;
+  const ParameterDifference difference = compare_parameters(start, first, second, half);
   const std::string element = parameter_element(first_.layout, difference.element);
   if (difference.departs) {
     const std::string a = first_.backend.name();
