@@ -45,7 +45,8 @@ SSD = (
     *("--set", "data.dataset=drawn_digits", "--set", "data.image_size=[300,300]", "--set", "data.channels=3"),
     *("--set", "init_from=null", "--set", "model.parameters.base=16", "--set", "data.flip=0", "--set", "data.colour=0"),
     *("--set", "data.digits=5", "--set", "data.digit_source=mnist", "--set", "data.synthetic_train=4000"),
-    *("--set", "data.synthetic_test=200", "--set", "optimizer.learning_rate=0.01", "--epochs", "30"),
+    *("--set", "data.synthetic_test=200", "--set", "optimizer.learning_rate=0.003", "--set", "optimizer.clip_norm=5"),
+    *("--epochs", "15"),
 )
 
 EXPERIMENTS = {
