@@ -7,6 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #include "half/half_product.hpp"
 #include "half/half_statistics.cuh"
@@ -40,6 +44,7 @@ template <class T>
 class WarpGradients {
  public:
   static constexpr bool kBf16 = T::kElement == HalfElement::kBf16;
+  using Number = std::conditional_t<kBf16, __nv_bfloat16, __half>;
   static constexpr int kPasses = T::kColumns / T::kPass;
   static constexpr int kChunks = T::kPass / 8;      // of a row
   static constexpr int kRowsAtOnce = 32 / kChunks;  // of the warp
@@ -106,15 +111,16 @@ class WarpGradients {
           masked[k] = half_pair<kBf16>(a.x + b.x, a.y + b.y);
         }
         const float2 at = numbers_of<kBf16>(x[k]);
-        float2 passed;
+        bool passes, next_passes;
         if constexpr (T::kAnew) {
-          passed.x = normalised(at.x, mean[k * 2], factor[k * 2], beta[k * 2]);
-          passed.y = normalised(at.y, mean[k * 2 + 1], factor[k * 2 + 1], beta[k * 2 + 1]);
-          passed = numbers_of<kBf16>(half_pair<kBf16>(passed.x, passed.y));
+          passes = is_positive<Number>(normalised(at.x, mean[k * 2], factor[k * 2], beta[k * 2]));
+          next_passes = is_positive<Number>(normalised(at.y, mean[k * 2 + 1], factor[k * 2 + 1], beta[k * 2 + 1]));
         } else {
-          passed = numbers_of<kBf16>(relu_y[k]);
+          const float2 passed = numbers_of<kBf16>(relu_y[k]);
+          passes = passed.x > 0.0F;
+          next_passes = passed.y > 0.0F;
         }
-        masked[k] &= (passed.x > 0.0F ? 0xFFFFU : 0U) | (passed.y > 0.0F ? 0xFFFF0000U : 0U);
+        masked[k] &= (passes ? 0xFFFFU : 0U) | (next_passes ? 0xFFFF0000U : 0U);
         const float2 flows = numbers_of<kBf16>(masked[k]);
         if (!counts) continue;
         totals[k * 2] += flows.x;

@@ -18,10 +18,10 @@
 #include "common/normalization.hpp"
 #include "dependent_launch.cuh"
 #include "moments.cuh"
+#include "normalised.cuh"
 #include "normalization/channel_shares.cuh"
 #include "normalization/normalization_passes.cuh"
 #include "normalization/normalization_resident.hpp"
-#include "normalised.cuh"
 
 namespace gpunn::cuda_tiled::channels_last {
 
@@ -409,6 +409,11 @@ struct GradientRow {
     if (b.relu_y != nullptr) relu_y = read_last<width>(b.relu_y + address);
     x = read_numbers<width>(b.x + address);
   }
+  // A second time, where dy is masked already.
+  __device__ __forceinline__ void read_masked(const Backward<T>& b, int64_t address) {
+    first = read_numbers<width>(b.masked + address);
+    x = read_last<width>(b.x + address);
+  }
   // Of dy and x alone.
   __device__ __forceinline__ void read_two(const Backward<T>& b, int64_t address) {
     first = read_numbers<width>(b.dy + address);
@@ -450,7 +455,7 @@ struct GradientRow {
     unsigned bits = 0;
 #pragma unroll
     for (unsigned k = 0; k < width; ++k) {
-      bits |= rounded_to<T>(normalised(x[k], mean[k], factor[k], beta[k])) > 0.0F ? 1U << k : 0U;
+      bits |= is_positive<T>(normalised(x[k], mean[k], factor[k], beta[k])) ? 1U << k : 0U;
     }
     signs = static_cast<uint8_t>(bits);
   }
@@ -564,11 +569,13 @@ __global__ void __launch_bounds__(kBlock, kResident) join_gradients(Backward<T> 
   b.dbeta[channel] = mine.x;
 }
 
-template <unsigned width, class T, bool by_image = false>
+// With `masked`, where dy is masked already, twice as many rows are in flight.
+template <unsigned width, class T, bool by_image = false, bool masked = false>
 __global__ void __launch_bounds__(kBlock, kGradientResident) flow_back(Backward<T> b, Matrix matrix) {
   begin_kernel();
   if constexpr (by_image) go_to_image(b, matrix);
-  const Place at = place_of<width, kFewRowsRead>(matrix);
+  constexpr unsigned kRows = masked ? kRowsRead : kFewRowsRead;
+  const Place at = place_of<width, kRows>(matrix);
   const unsigned lines = matrix.lines();
   if (at.channel >= matrix.channels) return;
   const int64_t counted = counted_rows(b.count, matrix);
@@ -592,20 +599,24 @@ __global__ void __launch_bounds__(kBlock, kGradientResident) flow_back(Backward<
     }
   }
   for (int64_t first = at.last(matrix.rows); first >= at.begin; first -= at.step) {
-    GradientRow<width, T> rows[kFewRowsRead];
+    GradientRow<width, T> rows[kRows];
 #pragma unroll
-    for (unsigned j = 0; j < kFewRowsRead; ++j) {
+    for (unsigned j = 0; j < kRows; ++j) {
       const int64_t row = first + j * lines;
-      if (row < counted) rows[j].read_again(b, row * matrix.channels + at.channel);
+      if (row >= counted) continue;
+      if constexpr (masked)
+        rows[j].read_masked(b, row * matrix.channels + at.channel);
+      else
+        rows[j].read_again(b, row * matrix.channels + at.channel);
     }
 #pragma unroll
-    for (unsigned j = 0; j < kFewRowsRead; ++j) {
+    for (unsigned j = 0; j < kRows; ++j) {
       const int64_t row = first + j * lines;
       if (row >= matrix.rows) continue;
       float dx[width] = {};  // of rows that do not count
 #pragma unroll
       for (unsigned k = 0; k < width && row < counted; ++k) {
-        const float dy = rows[j].dy_again(b, k);
+        const float dy = masked ? rows[j].first[k] : rows[j].dy_again(b, k);
         if constexpr (kHalf)
           dx[k] = factor[k] * dy + (slope[k] * rows[j].x[k] + offset[k]);
         else
