@@ -97,7 +97,7 @@ class RankKills:
         if left:
             raise Failure(f"kill {number}: processes {left} are left behind")
         if ranks and begun.returncode != 0 and not LOST.search(error):
-            raise Failure(f"kill {number}: the rank that was lost is not named\n{error}")
+            raise Failure(f"kill {number}: no rank says which one was lost\n{error}")
         found = list((self.root / runs).glob("*/2*"))
         again = self.random.choice(self.resumed)
         if found:
