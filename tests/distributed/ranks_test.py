@@ -235,6 +235,8 @@ class Ranks(unittest.TestCase):
             ranks = self.ranks_of(begun.pid)
             if victim == 0:
                 self.await_first_steps_of_an_epoch("hung0", train // 128)
+            else:
+                self.await_first_evaluation("hung1")  # no rank is judged before it ends
             libc = ctypes.CDLL(None, use_errno=True)
             seize, interrupt = 0x4206, 0x4207
             nothing = ctypes.c_void_p(0)
@@ -254,6 +256,14 @@ class Ranks(unittest.TestCase):
             behind = rf"rank {victim} of 2 .* its training hangs: it lives, and other ranks have been waiting for it"
             within_a_meeting = r"its training or that of another rank hangs: for \d+ s all have been at one meeting"
             self.assertRegex(error, f"{behind}|{within_a_meeting}")
+
+    def await_first_evaluation(self, runs):
+        (metrics,) = self.folder.glob(f"{runs}/lenet_digits/2*/metrics.jsonl")
+        deadline = time.monotonic() + LIMIT
+        while "test_loss" not in metrics.read_text():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        time.sleep(0.2)
 
     def await_first_steps_of_an_epoch(self, runs, steps_per_epoch):
         (metrics,) = self.folder.glob(f"{runs}/lenet_digits/2*/metrics.jsonl")
