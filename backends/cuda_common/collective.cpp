@@ -177,7 +177,7 @@ std::unique_ptr<T> made_if_possible(std::string& trouble, const Arguments&... ar
   }
 }
 
-// Sums through the memory of the GPUs where that serves them, all else by NCCL.
+// By NCCL, but sums through the memory of the GPUs where NCCL is missing or its order will not do.
 class CudaCommunicator final : public plugin::Communicator {
  public:
   CudaCommunicator(const CudaDevice& device, const plugin::CommunicatorOptions& options)
@@ -187,13 +187,13 @@ class CudaCommunicator final : public plugin::Communicator {
   }
 
   plugin::CollectiveSupport query(const gpunn_collective_desc& desc) override {
-    if (peers_ != nullptr && peers_->serves(desc)) {
+    if (goes_through_memory(desc)) {
       return plugin::CollectiveSupport::yes(GPUNN_OP_CAPTURABLE | GPUNN_OP_DETERMINISTIC);
     }
     return nccl_ == nullptr ? plugin::CollectiveSupport::no(trouble_) : nccl_->query(desc);
   }
   void enqueue(plugin::Stream& on, const gpunn_collective_desc& desc, const void* in, void* out) override {
-    if (peers_ != nullptr && peers_->serves(desc)) return peers_->enqueue(native(on), desc, in, out);
+    if (goes_through_memory(desc)) return peers_->enqueue(native(on), desc, in, out);
     nccl_->enqueue(on, desc, in, out);
   }
   // NCCL's abort waits for its kernels, which may be behind one that waits for a peer.
@@ -203,6 +203,11 @@ class CudaCommunicator final : public plugin::Communicator {
   }
 
  private:
+  bool goes_through_memory(const gpunn_collective_desc& desc) const {
+    const bool wanted = nccl_ == nullptr || (desc.flags & GPUNN_OP_REQUIRE_DETERMINISTIC) != 0;
+    return wanted && peers_ != nullptr && peers_->serves(desc);
+  }
+
   std::string trouble_;
   std::unique_ptr<PeerSums> peers_;
   std::unique_ptr<NcclCommunicator> nccl_;

@@ -1,5 +1,5 @@
-// Collectives between GPUs: sums through their memory (peer_sums.hpp) where they reach it, and all else by NCCL. The
-// NCCL library is loaded when ranks first ask for it.
+// Collectives between GPUs by NCCL, and sums through their memory (peer_sums.hpp) where it is missing or will not do.
+// The NCCL library is loaded when ranks first ask for it.
 #pragma once
 
 #include <gpunn/collective.hpp>

@@ -56,9 +56,9 @@ struct Cluster {
   // All-reduces through the memory of a machine's GPUs. Up to `one_shot_bytes`, each device writes words of twice the
   // size to the others; 0: none. Larger ones are copied between two devices by copy engines and then added: what is
   // read and written for that the work beside them lacks.
-  double one_shot_seconds = 5e-6;
+  double one_shot_seconds = 0;
   uint64_t one_shot_bytes = uint64_t{1} << 20;
-  double copy_seconds = 10e-6;  // of launches and waits; 0: none
+  double copy_seconds = 0;  // of launches and waits; 0: none
   double memory_bytes_per_second = 3e12;
   // What a fused subgraph waits for the first word of a peer.
   double fused_seconds = 2.5e-6;
