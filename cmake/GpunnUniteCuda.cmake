@@ -1,6 +1,7 @@
 # gpunn_unite_cuda(<variable> <count> <source>...): puts in the place of CUDA sources <count> sources that include them. The
-# headers are two thirds of what nvcc does for a kernel. Neighbours in the list, which use alike names, come into different
-# units. Sources of other languages stay as they are, and so do all where GPUNN_UNITE_CUDA is off.
+# headers are two thirds of what nvcc does for a kernel. A source's name decides where it comes, so that a new one moves no
+# other: if it shares a name of an unnamed namespace with its unit, rename that. Sources of other languages stay as they
+# are, and so do all where GPUNN_UNITE_CUDA is off.
 #
 # For builds that look for mistakes: a unit has one alignment for all its kernels' shared memory of the same name.
 option(GPUNN_UNITE_CUDA "Compile several CUDA sources at once" OFF)
@@ -11,10 +12,12 @@ function(gpunn_unite_cuda variable count)
     set(united ${ARGN})
     list(FILTER united INCLUDE REGEX "\\.cu$")
     list(REMOVE_ITEM left ${united})
-    set(unit 0)
     foreach(source ${united})
+      file(RELATIVE_PATH name ${CMAKE_CURRENT_SOURCE_DIR} ${source})
+      string(MD5 digest ${name})
+      string(SUBSTRING ${digest} 0 7 digits)
+      math(EXPR unit "0x${digits} % ${count}")
       string(APPEND lines_${unit} "#include \"${source}\"\n")
-      math(EXPR unit "(${unit} + 1) % ${count}")
     endforeach()
     math(EXPR last "${count} - 1")
     foreach(unit RANGE ${last})

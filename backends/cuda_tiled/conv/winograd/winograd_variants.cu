@@ -62,14 +62,14 @@ constexpr WinogradGate kGateOfF2x2{16, 64};
 constexpr WinogradGate kGateOfF4x4{64, 512};
 constexpr int64_t kLeastExtent = 4;  // of the images, for the weight gradient
 
-// Whether tiles of `edge` x `edge` results multiply at least as often as the convolution itself: images of a few pixels
-// fill a small part of a tile, whose filters take several times the memory of the filters.
+// Whether tiles of `edge` x `edge` results multiply at least twice as often as the convolution itself. Images of a
+// pixel or two fill a small part of a tile, and its filters take several times the memory of the filters.
 bool wastes_tiles(const Problem& problem, int64_t edge) {
   const winograd::Convolution made = winograd_of(problem);
   const int64_t rows = (made.result_rows + edge - 1) / edge, columns = (made.result_columns + edge - 1) / edge;
   constexpr int64_t kTaps = 3;
   const int64_t tile = (edge + kTaps - 1) * (edge + kTaps - 1);
-  return rows * columns * tile >= int64_t{made.result_rows} * made.result_columns * kTaps * kTaps;
+  return rows * columns * tile >= 2 * made.result_rows * made.result_columns * kTaps * kTaps;
 }
 
 std::string winograd_refuses(const Problem& problem, const WinogradGate& gate, int64_t edge) {
