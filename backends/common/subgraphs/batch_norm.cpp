@@ -3,7 +3,6 @@
 #include <gpunn/ops.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "common/elementwise.hpp"
@@ -132,32 +131,7 @@ class NormMatcher {
     map_size(desc_.op(first_ + relu));
     run.shape = batch_norm_backward_of(desc_.op(first_ + norm));
     run.dtype = desc_.op(first_ + norm).input(0).dtype;
-    find_beta(run);
     return run;
-  }
-
-  // The op that alone has made the value, if it is of that kind.
-  std::optional<std::size_t> made_by(int32_t id, int32_t op) const {
-    const auto first = desc_.value(id).first_write;
-    if (desc_.value(id).root != id || first < 0 || static_cast<std::size_t>(first) >= first_) return std::nullopt;
-    const auto at = static_cast<std::size_t>(first);
-    return desc_.op(at).op() == op && desc_.outputs(at)[0] == id ? std::optional(at) : std::nullopt;
-  }
-
-  // The optimizer changes beta behind the subgraph, since it needs the gradient of beta.
-  void find_beta(NormSubgraph& run) const {
-    const std::optional<std::size_t> relu = made_by(run.y, GPUNN_OP_RELU);
-    if (!relu) return;
-    const std::optional<std::size_t> norm = made_by(desc_.inputs(*relu)[0], GPUNN_OP_BATCH_NORM);
-    if (!norm) return;
-    const auto given = desc_.inputs(*norm);
-    const auto made = desc_.outputs(*norm);
-    const int32_t gamma = run.inputs[2], beta = given[2];
-    if (given[0] != run.inputs[1] || given[1] != gamma || made[1] != run.inputs[3] || made[2] != run.inputs[4]) return;
-    const gpunn_program_value &of_gamma = desc_.value(gamma), &of_beta = desc_.value(beta);
-    if (of_gamma.root != of_beta.root || of_beta.storage != GPUNN_STORAGE_PARAMETERS) return;
-    run.anew = true;
-    run.beta_behind_gamma = (of_beta.offset - of_gamma.offset) / static_cast<int64_t>(sizeof(float));
   }
 
   const ProgramDesc& desc_;

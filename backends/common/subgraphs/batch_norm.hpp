@@ -39,10 +39,6 @@ struct NormSubgraph {
   int32_t y = -1;                // forward: what the subgraph ends in; backward: what the ReLU gave
   int32_t dy = -1;               // backward: the gradient of the ReLU's result
   int32_t masked = -1;           // backward: the gradient of what the ReLU reads, where other ops need it
-  // Backward, where y is the ReLU of what this batch norm gave: its beta, by which y's signs can be computed anew from
-  // x. It lies in the memory of gamma, so many numbers behind.
-  bool anew = false;
-  int64_t beta_behind_gamma = 0;
 };
 
 // Matches at most `limit` ops from `first` on.

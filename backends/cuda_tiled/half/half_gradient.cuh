@@ -7,14 +7,9 @@
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
-
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 
 #include "half/half_product.hpp"
 #include "half/half_statistics.cuh"
-#include "normalised.cuh"
 
 namespace gpunn::cuda_tiled {
 
@@ -30,21 +25,11 @@ __device__ __forceinline__ uint4 load_eight(const void* tensor, int64_t place) {
   return __ldcs(reinterpret_cast<const uint4*>(static_cast<const uint16_t*>(tensor) + place));
 }
 
-// Of eight columns; column -1: of any.
-__device__ __forceinline__ void load_columns(float (&to)[8], const float* from, int column) {
-#pragma unroll
-  for (int k = 0; k < 8; k += 4) {
-    const float4 four = __ldg(reinterpret_cast<const float4*>(from + max(column, 0) + k));
-    to[k] = four.x, to[k + 1] = four.y, to[k + 2] = four.z, to[k + 3] = four.w;
-  }
-}
-
 // Of a warp's 16 rows.
 template <class T>
 class WarpGradients {
  public:
   static constexpr bool kBf16 = T::kElement == HalfElement::kBf16;
-  using Number = std::conditional_t<kBf16, __nv_bfloat16, __half>;
   static constexpr int kPasses = T::kColumns / T::kPass;
   static constexpr int kChunks = T::kPass / 8;      // of a row
   static constexpr int kRowsAtOnce = 32 / kChunks;  // of the warp
@@ -67,7 +52,7 @@ class WarpGradients {
     for (int i = 0; i < kStores; ++i) {
       if (to[i] == nullptr || column < 0) continue;
       const int64_t place = to[i] - static_cast<uint16_t*>(product.y) + column;
-      if constexpr (!T::kAnew) chunks.relu_y[i] = load_eight(gradient.relu_y, place);
+      chunks.relu_y[i] = load_eight(gradient.relu_y, place);
       chunks.x[i] = load_eight(gradient.x, place);
       if (gradient.more != nullptr) chunks.more[i] = load_eight(gradient.more, place);
     }
@@ -78,18 +63,12 @@ class WarpGradients {
   __device__ __forceinline__ void store(const Chunks& chunks, const HalfProduct& product,
                                         uint16_t* const (&to)[kStores], int pass, int column, int lane,
                                         const Sums& sums) {
-    const HalfGradient& gradient = product.gradient;
-    const bool adds = gradient.more != nullptr;
+    const bool adds = product.gradient.more != nullptr;
     float mean[8];
-    [[maybe_unused]] float factor[8], beta[8];
-    load_columns(mean, gradient.mean, column);
-    if constexpr (T::kAnew) {
-      float gamma[8];
-      load_columns(factor, gradient.rstd, column);
-      load_columns(gamma, gradient.gamma, column);
-      load_columns(beta, gradient.beta, column);
 #pragma unroll
-      for (int k = 0; k < 8; ++k) factor[k] *= gamma[k];
+    for (int k = 0; k < 8; k += 4) {
+      const float4 four = __ldg(reinterpret_cast<const float4*>(product.gradient.mean + max(column, 0) + k));
+      mean[k] = four.x, mean[k + 1] = four.y, mean[k + 2] = four.z, mean[k + 3] = four.w;
     }
     float totals[16] = {};  // of dy, then of dy (x - mean)
 #pragma unroll
@@ -98,8 +77,7 @@ class WarpGradients {
       if (to[i] == nullptr || column < 0) continue;
       const uint32_t dy[4] = {eight.x, eight.y, eight.z, eight.w};
       const uint32_t more[4] = {chunks.more[i].x, chunks.more[i].y, chunks.more[i].z, chunks.more[i].w};
-      [[maybe_unused]] const uint32_t relu_y[4] = {chunks.relu_y[i].x, chunks.relu_y[i].y, chunks.relu_y[i].z,
-                                                   chunks.relu_y[i].w};
+      const uint32_t relu_y[4] = {chunks.relu_y[i].x, chunks.relu_y[i].y, chunks.relu_y[i].z, chunks.relu_y[i].w};
       const uint32_t x[4] = {chunks.x[i].x, chunks.x[i].y, chunks.x[i].z, chunks.x[i].w};
       uint32_t masked[4];
       const bool counts = i * kRowsAtOnce + lane / kChunks < rows_;
@@ -110,18 +88,9 @@ class WarpGradients {
           const float2 a = numbers_of<kBf16>(dy[k]), b = numbers_of<kBf16>(more[k]);
           masked[k] = half_pair<kBf16>(a.x + b.x, a.y + b.y);
         }
-        const float2 at = numbers_of<kBf16>(x[k]);
-        bool passes, next_passes;
-        if constexpr (T::kAnew) {
-          passes = is_positive<Number>(normalised(at.x, mean[k * 2], factor[k * 2], beta[k * 2]));
-          next_passes = is_positive<Number>(normalised(at.y, mean[k * 2 + 1], factor[k * 2 + 1], beta[k * 2 + 1]));
-        } else {
-          const float2 passed = numbers_of<kBf16>(relu_y[k]);
-          passes = passed.x > 0.0F;
-          next_passes = passed.y > 0.0F;
-        }
-        masked[k] &= (passes ? 0xFFFFU : 0U) | (next_passes ? 0xFFFF0000U : 0U);
-        const float2 flows = numbers_of<kBf16>(masked[k]);
+        const float2 passed = numbers_of<kBf16>(relu_y[k]);
+        masked[k] &= (passed.x > 0.0F ? 0xFFFFU : 0U) | (passed.y > 0.0F ? 0xFFFF0000U : 0U);
+        const float2 flows = numbers_of<kBf16>(masked[k]), at = numbers_of<kBf16>(x[k]);
         if (!counts) continue;
         totals[k * 2] += flows.x;
         totals[k * 2 + 1] += flows.y;

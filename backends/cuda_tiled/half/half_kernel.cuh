@@ -23,8 +23,7 @@ struct HalfTiling {
   static constexpr Major kMajorA = major_a, kMajorB = major_b;
   static constexpr bool kStatistics = ending == HalfEnding::kStatistics;
   static constexpr bool kResidual = ending == HalfEnding::kResidual;
-  static constexpr bool kAnew = ending == HalfEnding::kGradientAnew;
-  static constexpr bool kGradient = ending == HalfEnding::kGradient || kAnew;
+  static constexpr bool kGradient = ending == HalfEnding::kGradient;
   static constexpr int kConsumers = 2;
   static constexpr int kRows = tile.rows, kColumns = tile.columns, kStages = tile.stages;
   static constexpr int kBlocksEach = tile.blocks;               // of threads a multiprocessor

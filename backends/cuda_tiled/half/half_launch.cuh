@@ -26,10 +26,7 @@ void launch_half_majors(const HalfPlan& plan, int blocks, cudaStream_t stream) {
   }
   if constexpr (can_end_gradient(kTile)) {
     if (plan.product.gradient.slabs != nullptr) {
-      const auto launch = plan.product.gradient.relu_y != nullptr
-                              ? launch_half_product<kTile, kElement, kK, kMN, HalfEnding::kGradient>
-                              : launch_half_product<kTile, kElement, kK, kMN, HalfEnding::kGradientAnew>;
-      return launch(plan, blocks, stream);
+      return launch_half_product<kTile, kElement, kK, kMN, HalfEnding::kGradient>(plan, blocks, stream);
     }
   }
   if (plan.product.residual != nullptr) {

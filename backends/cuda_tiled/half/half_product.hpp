@@ -29,8 +29,8 @@ namespace gpunn::cuda_tiled {
 enum class HalfElement : uint8_t { kBf16, kF16 };
 
 // The work on the sums besides bias and ReLU: computing the statistics of their columns, adding a tensor of y's shape,
-// or beginning the gradient of a batch norm, with the ReLU's output or computing it anew.
-enum class HalfEnding : uint8_t { kPlain, kStatistics, kResidual, kGradient, kGradientAnew };
+// or beginning the gradient of a batch norm.
+enum class HalfEnding : uint8_t { kPlain, kStatistics, kResidual, kGradient };
 
 // y' in tiles of rows x columns, `stages` blocks of K in flight, `blocks` of threads a multiprocessor.
 struct HalfTile {
@@ -117,12 +117,9 @@ inline constexpr int kSlabRows = 64;
 // columns are whole eights. For data gradients whose K is not split.
 struct HalfGradient {
   const void* more = nullptr;    // added, and rounded once more; NULL: nothing is
-  const void* relu_y = nullptr;  // what the ReLU gave; NULL: it is computed anew from x, by rstd, gamma and beta
+  const void* relu_y = nullptr;  // what the ReLU gave
   const void* x = nullptr;       // what the batch norm reads
-  const float* mean = nullptr;   // of x, by column, as are the next three
-  const float* rstd = nullptr;
-  const float* gamma = nullptr;
-  const float* beta = nullptr;
+  const float* mean = nullptr;   // of x, by column
   // By column, for every kSlabRows rows of a phase: the sums of y and of y (x - mean). NULL: none of all this.
   float2* slabs = nullptr;
   const int32_t* images = nullptr;  // so many images enter the sums; NULL: all of them

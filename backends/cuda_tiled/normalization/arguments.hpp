@@ -34,10 +34,7 @@ struct Backward {
   const T* dy;
   const T* more_dy;  // added to dy; NULL: nothing is
   const T* relu_y;   // of the ReLU behind: where it is not positive, dy counts as 0; NULL: there is none
-  // With `signs`: relu_y is what the ReLU made of what this batch norm gave, and may be computed anew from x in place
-  // of being read; NULL: it is not.
-  const float* beta;
-  T* masked;  // what of dy goes on through the ReLU, in all rows; NULL: is not wanted
+  T* masked;         // what of dy goes on through the ReLU, in all rows; NULL: is not wanted
   // Room for a bit for each element of channels-last images of whole eights of channels, where the first pass keeps for
   // the second which of relu_y are positive; NULL: there is none.
   uint8_t* signs;

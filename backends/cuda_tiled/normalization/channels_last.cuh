@@ -18,7 +18,6 @@
 #include "common/normalization.hpp"
 #include "dependent_launch.cuh"
 #include "moments.cuh"
-#include "normalised.cuh"
 #include "normalization/channel_shares.cuh"
 #include "normalization/normalization_passes.cuh"
 #include "normalization/normalization_resident.hpp"
@@ -350,7 +349,7 @@ __device__ void apply(const T* x, const T* residual, bool relu, T* y, const floa
 #pragma unroll
       for (unsigned k = 0; k < width; ++k) {
         const float value = values[j][k];
-        const float normal = known ? normalised(value, mean[k], factor[k], beta[k]) : 0.0F;
+        const float normal = known ? (value - mean[k]) * factor[k] + beta[k] : 0.0F;
         results[k] = finish<T>(normal, with_residual ? more[j][k] : 0.0F, relu);
       }
       store<width>(y + row * matrix.channels + at.channel, results);
@@ -414,11 +413,6 @@ struct GradientRow {
     first = read_numbers<width>(b.masked + address);
     x = read_last<width>(b.x + address);
   }
-  // Of dy and x alone.
-  __device__ __forceinline__ void read_two(const Backward<T>& b, int64_t address) {
-    first = read_numbers<width>(b.dy + address);
-    x = read_numbers<width>(b.x + address);
-  }
   // A second time: dy is there already as it goes on through the ReLU, or the signs of what the ReLU gave.
   __device__ __forceinline__ void read_again(const Backward<T>& b, int64_t address) {
     x = read_last<width>(b.x + address);
@@ -449,16 +443,6 @@ struct GradientRow {
     if (kSigns && b.signs != nullptr) return (signs >> k & 1) != 0 ? sum(b, k) : 0.0F;
     return dy(b, k);
   }
-  // Finds out which signs the ReLU gave, from x.
-  __device__ __forceinline__ void find_signs(const float (&mean)[width], const float (&factor)[width],
-                                             const float (&beta)[width]) {
-    unsigned bits = 0;
-#pragma unroll
-    for (unsigned k = 0; k < width; ++k) {
-      bits |= is_positive<T>(normalised(x[k], mean[k], factor[k], beta[k])) ? 1U << k : 0U;
-    }
-    signs = static_cast<uint8_t>(bits);
-  }
   __device__ __forceinline__ void keep_signs(const Backward<T>& b, int64_t address) const {
     if (!kSigns || b.signs == nullptr) return;
     unsigned bits = 0;
@@ -468,8 +452,8 @@ struct GradientRow {
   }
 };
 
-// The sums of dy and of dy (x - mean) of every share. With `anew` which of dy pass the ReLU is found from x.
-template <unsigned width, class T, bool by_image = false, bool anew = false>
+// The sums of dy and of dy (x - mean) of every share.
+template <unsigned width, class T, bool by_image = false>
 __global__ void __launch_bounds__(kBlock, kGradientResident) reduce_gradients(Backward<T> b, Matrix matrix) {
   begin_kernel();
   if constexpr (by_image) go_to_image(b, matrix);
@@ -481,14 +465,6 @@ __global__ void __launch_bounds__(kBlock, kGradientResident) reduce_gradients(Ba
   float mean[width];
 #pragma unroll
   for (unsigned k = 0; k < width; ++k) mean[k] = active ? b.mean[at.channel + k] : 0.0F;
-  [[maybe_unused]] float factor[width], beta[width];
-  if constexpr (anew) {
-#pragma unroll
-    for (unsigned k = 0; k < width && active; ++k) {
-      factor[k] = b.rstd[at.channel + k] * b.gamma[at.channel + k];
-      beta[k] = b.beta[at.channel + k];
-    }
-  }
   float sums[width] = {};
   float products[width] = {};
   for (int64_t first = at.begin; first < end; first += at.step) {
@@ -496,11 +472,7 @@ __global__ void __launch_bounds__(kBlock, kGradientResident) reduce_gradients(Ba
 #pragma unroll
     for (unsigned j = 0; j < kFewRowsRead; ++j) {
       const int64_t row = first + j * lines;
-      if (row >= end) continue;
-      if constexpr (anew)
-        rows[j].read_two(b, row * matrix.channels + at.channel);
-      else
-        rows[j].read(b, row * matrix.channels + at.channel);
+      if (row < end) rows[j].read(b, row * matrix.channels + at.channel);
     }
 #pragma unroll
     for (unsigned j = 0; j < kFewRowsRead; ++j) {
@@ -508,17 +480,10 @@ __global__ void __launch_bounds__(kBlock, kGradientResident) reduce_gradients(Ba
       if (row >= end) continue;
       const int64_t address = row * matrix.channels + at.channel;
       float dy[width];
-      if constexpr (anew) {
-        rows[j].find_signs(mean, factor, beta);
-        b.signs[address / 8] = rows[j].signs;
 #pragma unroll
-        for (unsigned k = 0; k < width; ++k) dy[k] = (rows[j].signs >> k & 1) != 0 ? float{rows[j].first[k]} : 0.0F;
-      } else {
-#pragma unroll
-        for (unsigned k = 0; k < width; ++k) dy[k] = rows[j].dy(b, k);
-        if (b.masked != nullptr) store<width>(b.masked + address, dy);
-        rows[j].keep_signs(b, address);
-      }
+      for (unsigned k = 0; k < width; ++k) dy[k] = rows[j].dy(b, k);
+      if (b.masked != nullptr) store<width>(b.masked + address, dy);
+      rows[j].keep_signs(b, address);
       if (row >= counted) continue;
 #pragma unroll
       for (unsigned k = 0; k < width; ++k) {

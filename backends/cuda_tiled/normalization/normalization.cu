@@ -56,14 +56,6 @@ void normalise_with(const BatchNorm& shape, const Forward<T>& f, cudaStream_t st
 }
 
 template <unsigned width, class T>
-auto reduction_of(const Backward<T>& b) {
-  if constexpr (sizeof(T) == 2 && width == channels_last::kWidth<T>) {
-    if (b.beta != nullptr) return channels_last::reduce_gradients<width, T, false, true>;
-  }
-  return channels_last::reduce_gradients<width, T>;
-}
-
-template <unsigned width, class T>
 void flow_back_with(const BatchNorm& shape, const Backward<T>& b, cudaStream_t stream) {
   using namespace channels_last;
   if constexpr (sizeof(T) == 2 && width == kWidth<T>) {
@@ -107,7 +99,6 @@ void run_backward(const Plan& plan, cudaStream_t stream, const OpArgs& args) {
   const Backward<T> b{.dy = args.in<T>(0),
                       .more_dy = nullptr,
                       .relu_y = nullptr,
-                      .beta = nullptr,
                       .masked = nullptr,
                       .signs = nullptr,
                       .x = args.in<T>(1),
@@ -173,7 +164,7 @@ void batch_norm_backward_channels_last(const BatchNorm& shape, const Backward<T>
   using namespace channels_last;
   by_channels<T>(shape.channels, {b.dy, b.more_dy, b.relu_y, b.masked, b.x, b.dx}, [&](auto width) {
     const Matrix matrix = matrix_of(shape, width(), kFewRowsRead, kGradientResident);
-    launch_early(reduction_of<width(), T>(b), blocks_of(matrix, width()), stream, b, matrix);
+    launch_early(channels_last::reduce_gradients<width(), T>, blocks_of(matrix, width()), stream, b, matrix);
     launch_early(join_gradients<T>, joining(matrix), stream, b, matrix);
     flow_back_with<width()>(shape, b, stream);
   });

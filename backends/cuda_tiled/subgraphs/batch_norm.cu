@@ -53,9 +53,6 @@ bool keeps_signs(const NormSubgraph& run) {
   return run.backward && run.masked < 0 && ops::is_half(run.dtype) && shape.channels_last && shape.channels % 8 == 0;
 }
 
-// Whether the backward finds these bits without that output.
-bool finds_signs(const NormSubgraph& run) { return run.anew && run.other < 0 && keeps_signs(run); }
-
 // Nothing where no subgraph begins with this op.
 std::optional<NormPlan> plan_norm(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   NormPlan plan;
@@ -132,7 +129,6 @@ void run_backward(const NormPlan& plan, cudaStream_t stream, const SubgraphArgs&
   const Backward<T> b{.dy = args.data<T>(run.dy),
                       .more_dy = run.other < 0 ? nullptr : args.data<T>(run.other),
                       .relu_y = args.data<T>(run.y),
-                      .beta = finds_signs(run) ? in(2) + run.beta_behind_gamma : nullptr,
                       .masked = run.masked < 0 ? nullptr : args.data<T>(run.masked),
                       .signs = keeps_signs(run) ? args.workspace<uint8_t>() + plan.signs_at : nullptr,
                       .x = args.data<T>(run.inputs[1]),

@@ -84,9 +84,6 @@ double saved_seconds(const NormSubgraph& run) {
   return static_cast<double>(run.shape.elements()) * sizeof(uint16_t) * (run.other < 0 ? 1 : 2) / kBytesASecond;
 }
 
-// As the kernel loads them. Parameters begin at multiples of 4 bytes.
-bool columns_are_aligned(const float* columns) { return reinterpret_cast<uintptr_t>(columns) % sizeof(float4) == 0; }
-
 // The ids of the convolution's inputs.
 struct ConvolutionIds {
   int32_t dy, w;
@@ -114,27 +111,20 @@ class GradientNorm final : public Subgraph {
     auto* const slabs = reinterpret_cast<float2*>(room + plan_.slabs_at);
     const int32_t* const images = run.shape.counted ? args.data<int32_t>(run.inputs[5]) : nullptr;
     T* const masked = run.masked < 0 ? reinterpret_cast<T*>(room + plan_.masked_at) : args.data<T>(run.masked);
-    // Whatever counts: without counted rows no y' has been normalised, but then no sums and no dx are made of it.
-    const bool anew =
-        run.anew && run.masked < 0 && columns_are_aligned(in(2) + run.beta_behind_gamma) && columns_are_aligned(in(2));
     run_half_convolution(plan_.convolution, tile_,
                          {.inputs = {args.data<void>(ids_.dy), args.data<void>(ids_.w)},
                           .output = masked,
                           .workspace = room,
                           .gradient = {.more = run.other < 0 ? nullptr : args.data<void>(run.other),
-                                       .relu_y = anew ? nullptr : args.data<void>(run.y),
+                                       .relu_y = args.data<void>(run.y),
                                        .x = args.data<void>(run.inputs[1]),
                                        .mean = in(3),
-                                       .rstd = in(4),
-                                       .gamma = in(2),
-                                       .beta = in(2) + run.beta_behind_gamma,
                                        .slabs = slabs,
                                        .images = images}},
                          stream);
     const Backward<T> b{.dy = nullptr,
                         .more_dy = nullptr,
                         .relu_y = nullptr,
-                        .beta = nullptr,
                         .masked = masked,
                         .signs = nullptr,
                         .x = args.data<T>(run.inputs[1]),

@@ -30,8 +30,7 @@ class TestDevice final : public HostDevice {
     }
     const gpunn::backends::NormSubgraph gradient = gpunn::backends::match_gradient_norm(desc, first, limit);
     if (gradient.ops > 0 && has_half(desc.op(first))) {
-      return SubgraphSupport::yes(gradient.ops, gradient.anew ? "fused data gradient and batch norm, signs anew"
-                                                              : "fused data gradient and batch norm");
+      return SubgraphSupport::yes(gradient.ops, "fused data gradient and batch norm");
     }
     StepMatch match = match_step(desc, first, limit, world_);
     if (match.ops.empty()) {
