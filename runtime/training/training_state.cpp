@@ -80,7 +80,7 @@ ParameterLayout TrainingState::own_layout() const {
 
 std::vector<std::byte> TrainingState::whole_row(const Kept& kept, const std::vector<std::byte>& variable,
                                                 int64_t row) const {
-  const std::vector<std::byte> own = row_of(own_layout(), kept.state, variable, row);
+  std::vector<std::byte> own = row_of(own_layout(), kept.state, variable, row);
   if (sharing_.team == nullptr || kept.which == Has::all) return own;
   const int world = sharing_.team->world();
   std::vector<std::byte> all(own.size() * static_cast<std::size_t>(world)), whole(parameters_.trained_type().bytes());

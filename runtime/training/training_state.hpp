@@ -55,7 +55,7 @@ class TrainingState {
   // What a checkpoint has beside the parameters: the optimizer's states and the average.
   struct Kept {
     OptimizerState state;
-    Has which;
+    Has which = Has::trained;
   };
   std::vector<Kept> kept_arrays() const;
   ParameterLayout own_layout() const;  // of this rank's part of the states

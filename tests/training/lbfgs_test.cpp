@@ -155,4 +155,14 @@ TEST_CASE("L-BFGS trains on the cpu backend, on batches that stay") {
   session.train_steps(60);
   const std::vector<float> losses = session.losses(0, 60);
   CHECK(losses.back() < losses.front() / 10);
+
+  // The pairs are one array on the device, and each its own in a checkpoint.
+  storage::Checkpoint checkpoint;
+  session.save_state(checkpoint);
+  CHECK(checkpoint.optimizer.size() == 2 + 2 * 5);
+  const std::vector<storage::StoredTensor>& newest = checkpoint.optimizer.at("steps.4");
+  REQUIRE(newest.size() == checkpoint.parameters.size());
+  CHECK(newest.front().type == checkpoint.parameters.front().type);
+  CHECK(newest.front().values != checkpoint.optimizer.at("steps.3").front().values);
+  CHECK(newest.front().values != checkpoint.optimizer.at("changes.4").front().values);
 }
