@@ -45,7 +45,7 @@ __global__ void send(const float* dy, const float* x, float* dx, float* sent, Lo
 }
 
 // Element i is in the sums of the channels from `behind` before its own to `before` behind it.
-__global__ void gather(const float* x, const float* sent, float* dx, LocalResponse shape) {
+__global__ void gather_differences(const float* x, const float* sent, float* dx, LocalResponse shape) {
   const int64_t i = thread_index();
   if (i >= shape.elements()) return;
   const int64_t channel = i / shape.size % shape.channels;
@@ -65,7 +65,7 @@ void run_local_response_norm_backward(const LocalResponse& shape, cudaStream_t s
   auto* dx = args.out<float>(0);
   auto* sent = args.workspace<float>();
   launch(send, thread_each(shape.elements()), stream, args.in<float>(0), x, dx, sent, shape);
-  launch(gather, thread_each(shape.elements()), stream, x, sent, dx, shape);
+  launch(gather_differences, thread_each(shape.elements()), stream, x, sent, dx, shape);
 }
 
 }  // namespace
