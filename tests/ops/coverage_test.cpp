@@ -150,6 +150,15 @@ TEST_CASE("an element of a convolution may have the roundings of its neighbours,
   CHECK(tolerance.bound[0] > 0);
   CHECK(tolerance.bound[0] < 1e-5);
   CHECK(tolerance.bound[9] == 0);  // a tile does not reach the far corner
+
+  // The last pixel has no product at all with the first tap.
+  in[0].values.assign(144, 0);
+  in[0].values[130] = 1;  // row 10, column 10
+  in[1].values[13] = 0;
+  in[1].values[143] = 1;  // row 11, column 11
+  const std::vector<ReferenceTensor> at_border = run_reference(signature, in);
+  CHECK(at_border[0].values[8] == 1);
+  CHECK(tolerance_of({signature, in, at_border}, 0).bound[0] > 0);
 }
 
 TEST_CASE("a comparison says where, what and why") {
