@@ -408,11 +408,6 @@ struct GradientRow {
     if (b.relu_y != nullptr) relu_y = read_last<width>(b.relu_y + address);
     x = read_numbers<width>(b.x + address);
   }
-  // A second time, where dy is masked already.
-  __device__ __forceinline__ void read_masked(const Backward<T>& b, int64_t address) {
-    first = read_numbers<width>(b.masked + address);
-    x = read_last<width>(b.x + address);
-  }
   // A second time: dy is there already as it goes on through the ReLU, or the signs of what the ReLU gave.
   __device__ __forceinline__ void read_again(const Backward<T>& b, int64_t address) {
     x = read_last<width>(b.x + address);
@@ -534,13 +529,11 @@ __global__ void __launch_bounds__(kBlock, kResident) join_gradients(Backward<T> 
   b.dbeta[channel] = mine.x;
 }
 
-// With `masked`, where dy is masked already, twice as many rows are in flight.
-template <unsigned width, class T, bool by_image = false, bool masked = false>
+template <unsigned width, class T, bool by_image = false>
 __global__ void __launch_bounds__(kBlock, kGradientResident) flow_back(Backward<T> b, Matrix matrix) {
   begin_kernel();
   if constexpr (by_image) go_to_image(b, matrix);
-  constexpr unsigned kRows = masked ? kRowsRead : kFewRowsRead;
-  const Place at = place_of<width, kRows>(matrix);
+  const Place at = place_of<width, kFewRowsRead>(matrix);
   const unsigned lines = matrix.lines();
   if (at.channel >= matrix.channels) return;
   const int64_t counted = counted_rows(b.count, matrix);
@@ -564,24 +557,20 @@ __global__ void __launch_bounds__(kBlock, kGradientResident) flow_back(Backward<
     }
   }
   for (int64_t first = at.last(matrix.rows); first >= at.begin; first -= at.step) {
-    GradientRow<width, T> rows[kRows];
+    GradientRow<width, T> rows[kFewRowsRead];
 #pragma unroll
-    for (unsigned j = 0; j < kRows; ++j) {
+    for (unsigned j = 0; j < kFewRowsRead; ++j) {
       const int64_t row = first + j * lines;
-      if (row >= counted) continue;
-      if constexpr (masked)
-        rows[j].read_masked(b, row * matrix.channels + at.channel);
-      else
-        rows[j].read_again(b, row * matrix.channels + at.channel);
+      if (row < counted) rows[j].read_again(b, row * matrix.channels + at.channel);
     }
 #pragma unroll
-    for (unsigned j = 0; j < kRows; ++j) {
+    for (unsigned j = 0; j < kFewRowsRead; ++j) {
       const int64_t row = first + j * lines;
       if (row >= matrix.rows) continue;
       float dx[width] = {};  // of rows that do not count
 #pragma unroll
       for (unsigned k = 0; k < width && row < counted; ++k) {
-        const float dy = masked ? rows[j].first[k] : rows[j].dy_again(b, k);
+        const float dy = rows[j].dy_again(b, k);
         if constexpr (kHalf)
           dx[k] = factor[k] * dy + (slope[k] * rows[j].x[k] + offset[k]);
         else

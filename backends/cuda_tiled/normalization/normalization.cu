@@ -58,12 +58,6 @@ void normalise_with(const BatchNorm& shape, const Forward<T>& f, cudaStream_t st
 template <unsigned width, class T>
 void flow_back_with(const BatchNorm& shape, const Backward<T>& b, cudaStream_t stream) {
   using namespace channels_last;
-  if constexpr (sizeof(T) == 2 && width == kWidth<T>) {
-    if (b.masked != nullptr) {
-      const Matrix matrix = matrix_of(shape, width, kRowsRead, kGradientResident);
-      return launch_early(channels_last::flow_back<width, T, false, true>, blocks_of(matrix, width), stream, b, matrix);
-    }
-  }
   const Matrix matrix = matrix_of(shape, width, kFewRowsRead, kGradientResident);
   launch_early(channels_last::flow_back<width, T>, blocks_of(matrix, width), stream, b, matrix);
 }
