@@ -230,7 +230,7 @@ Transpose cut(uint32_t rows, uint32_t columns) {
   return z;
 }
 
-Transpose transpose_of(const Copy& loops) {
+Transpose transpose_plan_of(const Copy& loops) {
   constexpr int64_t kMost = INT32_MAX;
   constexpr int64_t kFew = 128;
   require(loops.rank == 2 || loops.rank == 3, "neither one matrix nor a row of them");
@@ -267,7 +267,7 @@ CopyPlan plan_copy(const OpDesc& desc) {
     plan.alike = loops.n;
     return plan;
   }
-  plan.transpose = transpose_of(loops);
+  plan.transpose = transpose_plan_of(loops);
   require(!f32 || plan.transpose.rows < kSide || plan.transpose.columns < kSide, "elementwise/shape.cu copies these");
   return plan;
 }

@@ -36,7 +36,7 @@ struct Tiles {
   int64_t packed = 0;  // elements of a copy that is packed on both sides; then nothing of the above
 };
 
-__global__ void __launch_bounds__(kLanes* kTileRows) transpose(const float* x, float* y, Tiles z) {
+__global__ void __launch_bounds__(kLanes* kTileRows) move_tiles(const float* x, float* y, Tiles z) {
   __shared__ float tile[kTile][kTile + 1];
   int64_t rest = blockIdx.z;
   for (int32_t d = z.outer_rank - 1; d >= 0; --d) {
@@ -123,7 +123,7 @@ Tiles copy_tiles(const OpDesc& desc) {
 
 void run(const Tiles& z, cudaStream_t stream, const OpArgs& args) {
   if (z.packed > 0) return each(Same{}, {{args.in<float>(0)}, {args.out<float>(0)}}, z.packed, stream);
-  launch(transpose,
+  launch(move_tiles,
          {dim3(cuda::grid_size(z.along_x, kTile), cuda::grid_size(z.along_y, kTile), static_cast<unsigned>(z.outer)),
           dim3(kLanes, kTileRows)},
          stream, args.in<float>(0), args.out<float>(0), z);

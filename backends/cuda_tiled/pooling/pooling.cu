@@ -140,18 +140,18 @@ __global__ void backward(const float* dy, const float* x, float* dx, uint32_t n,
   store_pair<kEven>(dx + at + width, winner == 2 ? gradient : 0.0F, winner == 3 ? gradient : 0.0F);
 }
 
-constexpr uint32_t kLanes = 32;
+constexpr uint32_t kPoolLanes = 32;
 
 // A warp an image of `size` pixels.
 __global__ void mean_of_images(const float* x, float* y, uint32_t images, uint32_t size) {
-  const uint32_t image = blockIdx.x * (blockDim.x / kLanes) + threadIdx.x / kLanes;
+  const uint32_t image = blockIdx.x * (blockDim.x / kPoolLanes) + threadIdx.x / kPoolLanes;
   if (image >= images) return;  // a warp leaves as a whole
-  const uint32_t lane = threadIdx.x % kLanes;
+  const uint32_t lane = threadIdx.x % kPoolLanes;
   const float* at = x + image * size;
   float sum = 0.0F;
 #pragma unroll 4
-  for (uint32_t i = lane; i < size; i += kLanes) sum += at[i];
-  for (uint32_t reach = kLanes / 2; reach > 0; reach /= 2) sum += __shfl_down_sync(0xffffffffU, sum, reach);
+  for (uint32_t i = lane; i < size; i += kPoolLanes) sum += at[i];
+  for (uint32_t reach = kPoolLanes / 2; reach > 0; reach /= 2) sum += __shfl_down_sync(0xffffffffU, sum, reach);
   if (lane == 0) y[image] = sum / static_cast<float>(size);
 }
 
@@ -174,7 +174,7 @@ void run_forward_mean(const PoolPlan& plan, cudaStream_t stream, const OpArgs& a
   if (pool.channels_last) {
     return pooling_last::run_mean(pool, plan.dtype, args.in<void>(0), args.out<void>(0), stream);
   }
-  launch(mean_of_images, thread_each(pool.planes * kLanes), stream, args.in<float>(0), args.out<float>(0),
+  launch(mean_of_images, thread_each(pool.planes * kPoolLanes), stream, args.in<float>(0), args.out<float>(0),
          static_cast<uint32_t>(pool.planes), static_cast<uint32_t>(pool.input_size()));
 }
 

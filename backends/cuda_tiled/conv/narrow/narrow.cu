@@ -30,11 +30,11 @@ using cuda::divide_up;
 
 constexpr int kRows = 8, kColumns = 32;  // output pixels of a block; a warp a row
 constexpr int kThreads = 32 * kRows;
-constexpr int kPiece = 16;                  // of K, and of a warp's pixels
-constexpr int kPieces = kColumns / kPiece;  // of a warp's pixels
-constexpr int kChunk = 8;                   // numbers of 16 bits that are copied at a time
+constexpr int kNarrowPiece = 16;                        // of K, and of a warp's pixels
+constexpr int kNarrowPieces = kColumns / kNarrowPiece;  // of a warp's pixels
+constexpr int kChunk = 8;                               // numbers of 16 bits that are copied at a time
 constexpr int kSkew = 8;  // numbers behind a pixel and a filter, so that neighbours begin at other banks
-constexpr int kBlocksEach = 2;
+constexpr int kNarrowBlocksEach = 2;
 constexpr int64_t kMostShared = 110 << 10;
 constexpr int64_t kMostChannels = 64, kMostFilters = 32;
 constexpr int kAmpere = 80;
@@ -72,7 +72,7 @@ Narrow narrow_of(const HalfConvolution& problem) {
   constexpr int64_t kMost = std::numeric_limits<int>::max();
   require(problem.pass == backends::ConvolutionPass::forward, "is for forward passes");
   require(!problem.residual, "has no residual to add");
-  require(shape.groups == 1 && shape.group_inputs % kPiece == 0 && shape.group_inputs <= kMostChannels,
+  require(shape.groups == 1 && shape.group_inputs % kNarrowPiece == 0 && shape.group_inputs <= kMostChannels,
           "is for images of 16, 32, 48 or 64 channels in one group");
   require(shape.group_outputs <= kMostFilters, "is for up to 32 filters");
   require(compute_capability() >= kAmpere, "the GPU is of a compute capability below 8.0");
@@ -180,7 +180,7 @@ __device__ __forceinline__ void store_pair(const NarrowForward& op, const Narrow
 }
 
 template <class T, int kTiles>
-__global__ void __launch_bounds__(kThreads, kBlocksEach) narrow_forward(NarrowForward op, Narrow z) {
+__global__ void __launch_bounds__(kThreads, kNarrowBlocksEach) narrow_forward(NarrowForward op, Narrow z) {
   extern __shared__ float4 shared_memory[];
   auto* const filters = reinterpret_cast<uint16_t*>(shared_memory);
   uint16_t* const patch = filters + z.filter_numbers();
@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach) narrow_forward(NarrowFo
     __syncthreads();
     if (row + warp >= z.output_rows) continue;
 
-    float sums[kPieces][kTiles][4] = {};
+    float sums[kNarrowPieces][kTiles][4] = {};
     const uint16_t* const of_row =
         patch + (warp * z.row_stride * z.patch_columns + a_row * z.column_stride) * pixel_pitch + a_half;
     const uint16_t* of_filters = filters + b_row * filter_pitch + b_half;
@@ -211,18 +211,18 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach) narrow_forward(NarrowFo
       for (int tap_column = 0; tap_column < z.tap_columns; ++tap_column) {
         const int tap = tap_row * z.row_dilation * z.patch_columns + tap_column * z.column_dilation;
         const uint16_t* const of_tap = of_row + tap * pixel_pitch;
-        for (int k = 0; k < z.channels; k += kPiece, of_filters += kPiece) {
-          uint32_t a[kPieces][4];
+        for (int k = 0; k < z.channels; k += kNarrowPiece, of_filters += kNarrowPiece) {
+          uint32_t a[kNarrowPieces][4];
 #pragma unroll
-          for (int piece = 0; piece < kPieces; ++piece) {
-            load_matrices<false>(a[piece], of_tap + piece * kPiece * z.column_stride * pixel_pitch + k);
+          for (int piece = 0; piece < kNarrowPieces; ++piece) {
+            load_matrices<false>(a[piece], of_tap + piece * kNarrowPiece * z.column_stride * pixel_pitch + k);
           }
 #pragma unroll
           for (int pair = 0; pair < (kTiles + 1) / 2; ++pair) {
             uint32_t b[4];
             load_matrices<false>(b, of_filters + pair * 16 * filter_pitch);
 #pragma unroll
-            for (int piece = 0; piece < kPieces; ++piece) {
+            for (int piece = 0; piece < kNarrowPieces; ++piece) {
 #pragma unroll
               for (int i = 0; i < (kTiles == 1 ? 1 : 2); ++i) {
                 float(&d)[4] = sums[piece][pair * 2 + i];
@@ -236,10 +236,10 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach) narrow_forward(NarrowFo
 
     const int64_t first_pixel = (int64_t{image} * z.output_rows + row + warp) * z.output_columns + column;
 #pragma unroll
-    for (int piece = 0; piece < kPieces; ++piece) {
+    for (int piece = 0; piece < kNarrowPieces; ++piece) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int at = piece * kPiece + half * 8 + lane / 4;
+        const int at = piece * kNarrowPiece + half * 8 + lane / 4;
         if (column + at >= z.output_columns) continue;
 #pragma unroll
         for (int i = 0; i < kTiles; ++i) {
@@ -265,7 +265,7 @@ void run(const HalfConvolution& problem, cudaStream_t stream, const OpArgs& args
                          .y = args.out<uint16_t>(0),
                          .relu = problem.relu};
   const auto kernel = problem.dtype == GPUNN_BF16 ? kernel_of<__nv_bfloat16>(z) : kernel_of<__half>(z);
-  const int blocks = std::min(z.tiles, multiprocessors() * kBlocksEach);
+  const int blocks = std::min(z.tiles, multiprocessors() * kNarrowBlocksEach);
   const cuda::Launch launch{dim3(static_cast<unsigned>(blocks)), dim3(kThreads),
                             static_cast<unsigned>(z.shared_bytes())};
   allow_shared_memory(kernel, launch.shared_bytes);
