@@ -319,11 +319,16 @@ inline int probe_cuda(const void* kernel, const char* architectures) {
     no_device(visible == nullptr ? std::string("the NVIDIA driver sees no GPU")
                                  : "no GPU is visible: CUDA_VISIBLE_DEVICES is '" + std::string(visible) + "'");
   }
+  cudaError_t tried = cudaSuccess;
   for (int index = 0; index < count; ++index) {
     cudaFuncAttributes attributes{};
-    const bool runs = cudaSetDevice(index) == cudaSuccess && cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess;
-    if (runs) return count;
+    tried = cudaSetDevice(index);
+    if (tried == cudaSuccess) tried = cudaFuncGetAttributes(&attributes, kernel);
+    if (tried == cudaSuccess) return count;
     cudaGetLastError();
+  }
+  if (tried != cudaErrorNoKernelImageForDevice && tried != cudaErrorInvalidDeviceFunction) {
+    no_device(std::string("no GPU can be used: ") + cudaGetErrorString(tried) + " (" + cudaGetErrorName(tried) + ")");
   }
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, 0), "reading the GPU's properties");
