@@ -313,7 +313,7 @@ TEST_CASE("a data gradient adds, masks and makes the sums of the batch norm befo
       {square(4, 64, 8, 64, 1, 1), false, std::optional<int>(0)},    // none count
       {square(4, 64, 8, 64, 1, 1), true, std::optional<int>(100)},   // more than there are
       {square(8, 72, 16, 64, 1, 1), true, std::nullopt, 8},          // a mean far from zero
-      {square(6, 64, 28, 64, 1, 1), true},  // many slabs
+      {square(6, 64, 28, 64, 1, 1), true},                           // many slabs
   };
   if (!half_convolution_workspace({.shape = cases.front().shape, .terms = 64})) {
     SUCCEED("the GPU has no such kernels");

@@ -2159,8 +2159,8 @@ def lbfgs_update(
     ``step``: a scalar of i64.
     ``last_gradient``: [n] of f32; changes in place.
     ``last_step``: [n] of f32; changes in place.
-    ``steps``: [m,n] of f32; changes in place.
-    ``changes``: [m,n] of f32; changes in place.
+    ``steps``: [m, n] of f32; changes in place.
+    ``changes``: [m, n] of f32; changes in place.
     ``weight_decay``: weight decay.
     ``decayed``: how many of the first elements decay; by default all.
 

@@ -22,7 +22,7 @@ struct HalfConvolution {
   bool residual = false;
   bool relu = false;
   bool gradient = false;  // a HalfGradient is behind it: K is not split
-  int64_t terms = 0;   // of a sum, for the autotuner
+  int64_t terms = 0;      // of a sum, for the autotuner
 
   // Kernels of packed images convert these images; these read them directly.
   int score() const { return 2; }
