@@ -170,8 +170,13 @@ class SharedMemoryCommunicator final : public plugin::Communicator {
     sum_in_order(dtype, parts_, size / width, to);
   }
 
+  void throw_if_aborted() const {
+    if (aborted_) throw Failure(GPUNN_INTERNAL, "another rank is lost");
+  }
+
   // Waits for all ranks.
   void meet() {
+    throw_if_aborted();  // an arrival would stand for that of a rank that is lost
     Meeting& meeting = memory_.meeting();
     const uint32_t round = meeting.round.load(std::memory_order_acquire);
     if (meeting.arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == static_cast<uint32_t>(world_)) {
@@ -181,7 +186,7 @@ class SharedMemoryCommunicator final : public plugin::Communicator {
       return;
     }
     for (int spins = 0; meeting.round.load(std::memory_order_acquire) == round; ++spins) {
-      if (aborted_) throw Failure(GPUNN_INTERNAL, "another rank is lost");
+      throw_if_aborted();
       if (spins < kSpins) continue;
       const timespec look{.tv_sec = 0, .tv_nsec = kLookEvery};
       ::syscall(SYS_futex, &meeting.round, FUTEX_WAIT, round, &look, nullptr, 0);
