@@ -2,8 +2,8 @@
 //
 // Small sums take one kernel: each thread writes its elements to the other GPUs, in words with the number of the sum,
 // and waits for theirs. Between two GPUs, a large sum is copied to the other GPU by a copy engine, and added there.
-// NCCL's kernels would take multiprocessors from the backward pass for as long as the links are busy; a copy takes
-// none.
+// A copy takes no multiprocessors from the backward pass, as NCCL's kernels do. Trainings on two H100s won no time by
+// that (docs/scaling.md), so these are the sums where NCCL is missing or a fixed order is asked for.
 #pragma once
 
 #include <gpunn/collective.hpp>

@@ -9,6 +9,7 @@
 #include "common/optimizer.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/launch.hpp"
+#include "cuda_common/lbfgs.hpp"
 #include "kernels.hpp"
 
 namespace gpunn::cuda_naive {
@@ -16,10 +17,7 @@ namespace {
 
 using namespace cuda;
 
-struct LbfgsArrays {
-  float *w, *last_gradient, *last_step, *steps, *changes;
-  const float *g, *lr;
-  const int64_t* step;
+struct LbfgsArrays : LbfgsTensors {
   float *direction, *gradient;  // in the workspace
   double *inverse, *share;      // of each pair
 };
@@ -119,18 +117,7 @@ LbfgsPlan plan_lbfgs(const OpDesc& desc) {
 void run_lbfgs(const LbfgsPlan& plan, cudaStream_t stream, const OpArgs& args) {
   auto* const numbers = args.workspace<double>();
   auto* const vectors = reinterpret_cast<float*>(numbers + 2 * plan.pairs);
-  const LbfgsArrays arrays{.w = args.out<float>(0),
-                           .last_gradient = args.out<float>(1),
-                           .last_step = args.out<float>(2),
-                           .steps = args.out<float>(3),
-                           .changes = args.out<float>(4),
-                           .g = args.in<float>(1),
-                           .lr = args.in<float>(2),
-                           .step = args.in<int64_t>(3),
-                           .direction = vectors,
-                           .gradient = vectors + plan.n,
-                           .inverse = numbers,
-                           .share = numbers + plan.pairs};
+  const LbfgsArrays arrays{lbfgs_tensors(args), vectors, vectors + plan.n, numbers, numbers + plan.pairs};
   launch(lbfgs, tree_each(1, plan.n, kMostTreeThreads), stream, plan, arrays);
 }
 

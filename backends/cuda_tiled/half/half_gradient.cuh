@@ -10,6 +10,7 @@
 
 #include "half/half_product.hpp"
 #include "half/half_statistics.cuh"
+#include "warp.hpp"
 
 namespace gpunn::cuda_tiled {
 
@@ -120,7 +121,6 @@ class WarpGradients {
   // The first half of `from`, or the second, and what the other lane has of it.
   template <int kCount>
   static __device__ __forceinline__ void halve(float (&values)[16], bool second, int reach) {
-    constexpr unsigned kEveryLane = 0xFFFFFFFFU;
 #pragma unroll
     for (int k = 0; k < kCount; ++k) {
       const float mine = second ? values[k + kCount] : values[k], other = second ? values[k] : values[k + kCount];

@@ -8,6 +8,7 @@
 #include "half/half_store.cuh"
 #include "launch.hpp"
 #include "moments.cuh"
+#include "warp.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -138,7 +139,6 @@ __global__ void __launch_bounds__(kPieceThreads)
   }
 #pragma unroll
   for (int reach = kReaders / 2; reach > 0; reach /= 2) {
-    constexpr unsigned kEveryLane = 0xFFFFFFFFU;
     all = merge(all, {__shfl_down_sync(kEveryLane, all.n, reach), __shfl_down_sync(kEveryLane, all.mean, reach),
                       __shfl_down_sync(kEveryLane, all.squares, reach)});
   }

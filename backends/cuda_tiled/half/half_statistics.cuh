@@ -14,6 +14,7 @@
 
 #include "fragments.cuh"
 #include "half/half_product.hpp"
+#include "warp.hpp"
 
 namespace gpunn::cuda_tiled {
 
@@ -113,7 +114,6 @@ class WarpStatistics {
  private:
   // Both lanes' sums of the column that this lane keeps.
   static __device__ __forceinline__ float exchanged(const float2& mine, bool second) {
-    constexpr unsigned kEveryLane = 0xFFFFFFFFU;
     return (second ? mine.y : mine.x) + __shfl_xor_sync(kEveryLane, second ? mine.x : mine.y, 16);
   }
   __device__ __forceinline__ float2 moments(float around, float sum, float squares) const {

@@ -10,6 +10,7 @@
 #include "common/requirements.hpp"
 #include "cuda_common/divide_up.hpp"
 #include "pack.cuh"
+#include "warp.hpp"
 
 namespace gpunn::cuda_tiled {
 
@@ -17,7 +18,6 @@ inline constexpr unsigned kBlock = 256;  // threads
 inline constexpr unsigned kWarps = kBlock / 32;
 inline constexpr unsigned kInFlight = 16;                // elements of a thread
 inline constexpr unsigned kStride = kBlock * kInFlight;  // elements of a block
-inline constexpr unsigned kEveryLane = 0xffffffffU;
 inline constexpr int64_t kMostShares = 256;
 
 // The elements of a channel, split in shares. Shares begin at multiples of kStride.

@@ -17,11 +17,10 @@
 #include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "launch.hpp"
+#include "warp.hpp"
 
 namespace gpunn::cuda_tiled::rows {
 
-inline constexpr int kWarp = 32;
-inline constexpr unsigned kEveryLane = 0xffffffffU;
 inline constexpr int kMostThreads = 512;
 inline constexpr int kMostPacks = 8;   // of a thread
 inline constexpr int kMostBlocks = 8;  // of a cluster

@@ -13,6 +13,7 @@
 #include "architecture.hpp"
 #include "common/optimizer.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/lbfgs.hpp"
 #include "device.hpp"
 #include "kernels.hpp"
 #include "launch.hpp"
@@ -36,10 +37,7 @@ struct LbfgsPlan : Lbfgs {
   bool in_shared = false;
 };
 
-struct LbfgsArrays {
-  float *w, *last_gradient, *last_step, *steps, *changes;
-  const float *g, *lr;
-  const int64_t* step;
+struct LbfgsArrays : LbfgsTensors {
   double2* sums;              // [2][blocks], in the workspace as what follows
   float *direction, *change;  // the change is that of the new pair
 };
@@ -320,17 +318,7 @@ void run_lbfgs(const LbfgsPlan& plan, cudaStream_t stream, const OpArgs& args) {
   auto* const sums = args.workspace<double2>();
   auto* const vectors = reinterpret_cast<float*>(
       sums + divide_up(uint64_t{2} * plan.blocks * sizeof(double2), uint64_t{128}) * 128 / sizeof(double2));
-  const LbfgsArrays arrays{.w = args.out<float>(0),
-                           .last_gradient = args.out<float>(1),
-                           .last_step = args.out<float>(2),
-                           .steps = args.out<float>(3),
-                           .changes = args.out<float>(4),
-                           .g = args.in<float>(1),
-                           .lr = args.in<float>(2),
-                           .step = args.in<int64_t>(3),
-                           .sums = sums,
-                           .direction = vectors + divide_up(plan.n, kLine) * kLine,
-                           .change = vectors};
+  const LbfgsArrays arrays{lbfgs_tensors(args), sums, vectors + divide_up(plan.n, kLine) * kLine, vectors};
   const unsigned shared = plan.in_shared ? static_cast<unsigned>(plan.share * sizeof(float)) : 0;
   auto* const kernel = fits_packs(args, plan.n) ? &lbfgs<4> : &lbfgs<1>;
   allow_shared_memory(kernel, shared);

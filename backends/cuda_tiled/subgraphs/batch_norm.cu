@@ -2,9 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -17,6 +15,7 @@
 #include "normalization/normalization_resident.hpp"
 #include "normalization/slabs.hpp"
 #include "subgraphs/batch_norm.hpp"
+#include "subgraphs/convolution_sums.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -24,8 +23,6 @@ namespace {
 using namespace plugin;
 using backends::NormSubgraph;
 using backends::Refusal;
-
-constexpr uint64_t kAlignment = 256;
 
 // A match with what its kernels need.
 struct NormPlan {
@@ -37,15 +34,6 @@ struct NormPlan {
   uint64_t convolution_bytes = 0;              // of the workspace, at its beginning
   SlabPlan slabs;
 };
-
-// Not with GPUNN_CONVOLUTION_STATISTICS=0 in the environment, to compare with batch norm by itself.
-bool convolutions_make_statistics() {
-  static const bool allowed = [] {
-    const char* given = std::getenv("GPUNN_CONVOLUTION_STATISTICS");  // NOLINT(concurrency-mt-unsafe): never set here
-    return given == nullptr || std::string_view(given) != "0";
-  }();
-  return allowed;
-}
 
 // Whether the backward keeps a bit of each number of the ReLU's output, to read that once instead of twice.
 bool keeps_signs(const NormSubgraph& run) {
@@ -65,7 +53,7 @@ std::optional<NormPlan> plan_norm(const ProgramDesc& desc, std::size_t first, st
   }
   plan.workspace_bytes = plan.norm.workspace_bytes;
   if (keeps_signs(plan.run)) {
-    plan.signs_at = cuda::divide_up(plan.workspace_bytes, kAlignment) * kAlignment;
+    plan.signs_at = workspace_aligned(plan.workspace_bytes);
     plan.workspace_bytes = plan.signs_at + static_cast<uint64_t>(plan.run.shape.elements()) / 8;
   }
   return plan;
@@ -77,7 +65,7 @@ std::optional<NormPlan> plan_convolution(const ProgramDesc& desc, std::size_t fi
   plan.run = backends::match_convolution_norm(desc, first, limit);
   const NormSubgraph& run = plan.run;
   if (run.ops == 0 || !run.shape.channels_last || !ops::is_half(run.dtype)) return std::nullopt;
-  if (!convolutions_make_statistics()) return std::nullopt;
+  if (convolution_sums() == ConvolutionSums::none) return std::nullopt;
   try {
     plan.norm = batch_norm_plan(run.shape);
     plan.convolution = half_forward_problem(desc.op(first));
@@ -87,7 +75,7 @@ std::optional<NormPlan> plan_convolution(const ProgramDesc& desc, std::size_t fi
   if (is_stem(*plan.convolution)) return std::nullopt;  // kernels of its own, without statistics, are faster
   const std::optional<uint64_t> bytes = half_convolution_workspace(*plan.convolution);
   if (!bytes) return std::nullopt;
-  plan.convolution_bytes = cuda::divide_up(*bytes, kAlignment) * kAlignment;
+  plan.convolution_bytes = workspace_aligned(*bytes);
   plan.slabs = slab_plan(run.shape, kSlabRows);
   plan.workspace_bytes = plan.convolution_bytes + plan.slabs.workspace_bytes();
   return plan;

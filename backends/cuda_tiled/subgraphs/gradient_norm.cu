@@ -1,9 +1,7 @@
 #include <gpunn/op_signature.hpp>
 
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include <cuda_bf16.h>
@@ -12,9 +10,9 @@
 #include "common/subgraphs/batch_norm.hpp"
 #include "conv/half/half_convolution.hpp"
 #include "counters.hpp"
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/stream.hpp"
 #include "normalization/slabs.hpp"
+#include "subgraphs/convolution_sums.hpp"
 #include "subgraphs/gradient_norm.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -24,7 +22,6 @@ using namespace plugin;
 using backends::NormSubgraph;
 using backends::Refusal;
 
-constexpr uint64_t kAlignment = 256;
 // Of a tensor. Smaller ones are in the L2 cache, where reading them once more costs little, and few tiles, of which
 // none is split, would not fill the GPU.
 constexpr int64_t kLeastElements = int64_t{1} << 23;
@@ -40,24 +37,13 @@ struct GradientPlan {
   uint64_t workspace_bytes = 0;
 };
 
-uint64_t aligned(uint64_t bytes) { return cuda::divide_up(bytes, kAlignment) * kAlignment; }
-
-// Not with GPUNN_CONVOLUTION_STATISTICS=0 or =forward in the environment, to compare.
-bool convolutions_make_sums() {
-  static const bool allowed = [] {
-    const char* given = std::getenv("GPUNN_CONVOLUTION_STATISTICS");  // NOLINT(concurrency-mt-unsafe): never set here
-    return given == nullptr || (std::string_view(given) != "0" && std::string_view(given) != "forward");
-  }();
-  return allowed;
-}
-
 // Nothing where no subgraph begins with this op.
 std::optional<GradientPlan> plan_gradient(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   GradientPlan plan;
   plan.run = backends::match_gradient_norm(desc, first, limit);
   const NormSubgraph& run = plan.run;
   const backends::BatchNorm& shape = run.shape;
-  if (run.ops == 0 || !shape.channels_last || !ops::is_half(run.dtype) || !convolutions_make_sums())
+  if (run.ops == 0 || !shape.channels_last || !ops::is_half(run.dtype) || convolution_sums() != ConvolutionSums::all)
     return std::nullopt;
   if (shape.channels % 8 != 0 || shape.elements() < kLeastElements) return std::nullopt;
   if (run.other >= 0 && !is_channels_last(desc.tensor(run.other))) return std::nullopt;
@@ -70,9 +56,9 @@ std::optional<GradientPlan> plan_gradient(const ProgramDesc& desc, std::size_t f
   const std::optional<uint64_t> bytes = half_convolution_workspace(plan.convolution);
   if (!bytes) return std::nullopt;
   plan.slabs = slab_plan_of(shape, half_gradient_slabs(plan.convolution));
-  plan.masked_at = aligned(*bytes);
+  plan.masked_at = workspace_aligned(*bytes);
   plan.slabs_at = plan.masked_at;
-  if (run.masked < 0) plan.slabs_at += aligned(static_cast<uint64_t>(shape.elements()) * sizeof(uint16_t));
+  if (run.masked < 0) plan.slabs_at += workspace_aligned(static_cast<uint64_t>(shape.elements()) * sizeof(uint16_t));
   plan.workspace_bytes = plan.slabs_at + plan.slabs.workspace_bytes();
   return plan;
 }
