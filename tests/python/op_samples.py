@@ -249,8 +249,16 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
         {},
     ),
     "lbfgs_update": lambda: (
-        [floats(6), floats(6, seed=1), scalar(0.1), counter(), floats(6, seed=2), floats(6, seed=3)]
-        + [positive(2, 6), positive(2, 6)],
+        [
+            floats(6),
+            floats(6, seed=1),
+            scalar(0.1),
+            counter(),
+            floats(6, seed=2),
+            floats(6, seed=3),
+            positive(2, 6),
+            positive(2, 6),
+        ],
         {},
     ),
     "clip_norm": lambda: ([floats(6), scalar(3.0)], {"max_norm": 1.0}),
