@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include "step_plan.hpp"
+#include "step_tensors.hpp"
 
 namespace gpunn::cuda_tiled {
 

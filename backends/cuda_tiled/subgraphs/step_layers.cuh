@@ -2,6 +2,7 @@
 #pragma once
 
 #include "step_batch.cuh"
+#include "step_blocks.hpp"
 #include "step_conv.cuh"
 #include "step_dense.cuh"
 #include "step_finish.cuh"
@@ -12,6 +13,7 @@
 #include "step_pool.cuh"
 #include "step_sparse.cuh"
 #include "step_sync.cuh"
+#include "step_tensors.hpp"
 
 namespace gpunn::cuda_tiled {
 

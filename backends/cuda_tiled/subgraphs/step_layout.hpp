@@ -8,6 +8,8 @@
 
 namespace gpunn::cuda_tiled {
 
+constexpr int up(int n, int step) { return (n + step - 1) / step * step; }
+
 class Layout {
  public:
   // Takes floats, starting at a multiple of 16 bytes.
@@ -23,11 +25,8 @@ class Layout {
   int64_t used_ = 0;
 };
 
-// Lays out shared memory for the kernels of large batches (step_rounds.cuh), and counts their blocks. Returns false if
-// a block doesn't fit.
-bool lay_out_rounds(StepPlan& plan, const StepLimits& limits);
-
-// Whether a plan for large batches is faster than `single`, which has a block an image.
-bool rounds_pay(const StepPlan& single, const StepLimits& limits);
+// Lays out a plan's buffers: in shared memory where a block has one image, and in the workspace.
+void lay_out_shared(StepPlan& plan);
+void lay_out_workspace(StepPlan& plan);
 
 }  // namespace gpunn::cuda_tiled

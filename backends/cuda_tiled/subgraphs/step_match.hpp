@@ -1,5 +1,5 @@
 // Recognises the training step of a small network in a program: the layers, a loss, their gradients, and the
-// surrounding ops that the fused step supports. step_plan.hpp describes the networks that it serves.
+// surrounding ops that the fused step supports. step_network.hpp describes the networks that it serves.
 //
 // The core consists of the layers behind the batch, the loss and all gradients. Three parts around it are fused if the
 // step supports them, and otherwise stay ordinary ops before or behind it. These are the batch (samples drawn,
@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "step_plan.hpp"
+#include "step_network.hpp"
 
 namespace gpunn::cuda_tiled {
 

@@ -4,10 +4,12 @@
 #include <type_traits>
 
 #include "step_batch.cuh"
+#include "step_blocks.hpp"
 #include "step_plan.hpp"
 #include "step_ranks.cuh"
 #include "step_shared.cuh"
 #include "step_sync.cuh"
+#include "step_tensors.hpp"
 
 namespace gpunn::cuda_tiled {
 

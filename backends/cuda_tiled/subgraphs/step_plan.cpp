@@ -2,13 +2,19 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 
+#include "step_blocks.hpp"
 #include "step_layout.hpp"
 #include "step_plan_conv.hpp"
+#include "step_plan_rounds.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
+
+// What a rank sends of its gradients in a step, at most. Sums of more bytes pass each link once instead.
+constexpr int64_t kMostSentBytes = int64_t{8} << 20;
+// Warps that share a channel's sums of an image, at most.
+constexpr int kNormParts = 4;
 
 // Half of a multiprocessor's 228 KiB, less what the system and the static part take of each.
 constexpr int kTwoBlocks = 114 * 1024 - 1024 - 256;
@@ -112,177 +118,6 @@ int64_t end_of_parameters(const StepNetwork& network) {
 int dense_splits(int rows, int length, int images, int warps) {
   const int tile = dense_tile(images);
   return std::max(1, std::min(warps / (up(rows, tile) / tile), up(length, 4) / 4));
-}
-
-// The places in shared memory. A block's life has three parts, and what only one of them needs lies where another had
-// what only it needed:
-//
-//   forward convolutions   x of all layers | dense weights | filters, sums
-//   dense layers           x of all layers | dense weights | logits, dy, what other blocks send, sums
-//   backward convolutions  x of all layers | dy            | sums
-void lay_out_shared(StepPlan& plan) {
-  Layout always;
-  always.take(static_cast<int64_t>(plan_bytes(plan.parts != kNoParts)) / 4 + 1);
-  plan.zeros[0][0] = always.take(0);
-  for (int i = 0; i < plan.n_convs; ++i) {
-    ConvPlan& conv = plan.conv[i];
-    conv.x = always.take(int64_t{conv.channels} * conv.x_plane) + conv.x_top * conv.x_pitch;
-    conv.forward.x = conv.gradient.x = conv.x;
-  }
-  // The dense layers' x are cleared with them; other blocks store there when they are ready.
-  DensePlan& bottom = plan.dense[0];
-  for (int i = 0; i < plan.n_dense; ++i) plan.dense[i].x = always.take(int64_t{plan.images} * plan.dense[i].x_pitch);
-  plan.zeros[0][1] = always.take(0);
-  for (int i = 0; i < plan.n_convs; ++i) {
-    ConvPlan& conv = plan.conv[i];
-    conv.chosen = always.take((int64_t{conv.filters} * conv.pooled_height * conv.pooled_width + 3) / 4) * 4;
-    if (conv.by_rows > 0) {
-      conv.forward.w = always.take(packed_filters(conv));
-    } else if (conv.backward_data != 0) {
-      conv.backward.w = always.take(int64_t{conv.filters} * conv.rows * conv.columns * conv.backward.filter_tiles * 4);
-    }
-  }
-
-  for (int i = 0; i < plan.n_convs; ++i) {
-    const ConvPlan& conv = plan.conv[i];
-    FinishPlan& finish = plan.conv_finish[i];
-    if (finish.finish.norm.there != 0) finish.statistics = always.take(int64_t{kNormNumbers} * conv.filters);
-  }
-  for (int i = 0; i < plan.n_dense; ++i) {
-    FinishPlan& finish = plan.dense_finish[i];
-    const int64_t kept = int64_t{plan.dense[i].slice} * plan.images;
-    if (finish.kept != 0) finish.u = always.take(kept);
-    if (finish.finish.norm.there != 0) finish.statistics = always.take(int64_t{kNormNumbers} * plan.dense[i].slice);
-  }
-
-  Layout dense = always;
-  for (int i = 0; i < plan.n_dense; ++i) {
-    plan.dense[i].w = dense.take(int64_t{plan.dense[i].slice} * plan.dense[i].x_pitch);
-    plan.dense[i].bias = dense.take(plan.dense[i].slice);
-  }
-
-  Layout forward = dense;
-  int64_t sums = 0;
-  for (int i = 0; i < plan.n_convs; ++i) {
-    ConvPlan& conv = plan.conv[i];
-    if (conv.by_rows == 0) conv.forward.w = forward.take(packed_filters(conv));
-    conv.bias = forward.take(conv.filters);
-    FinishPlan& finish = plan.conv_finish[i];
-    finish.pick = finish.picks != 0 && i + 1 == plan.n_convs ? forward.take(finish.row_size) : -1;
-    sums = std::max(sums, int64_t{conv.forward.splits} * conv.filters * conv.forward.out_rows * conv.forward.pitch);
-  }
-  const int forward_sums = forward.take(sums);
-
-  Layout backward = always;
-  plan.zeros[1][0] = backward.take(0);
-  for (int i = 0; i < plan.n_convs; ++i) {
-    ConvPlan& conv = plan.conv[i];
-    conv.dy = conv.gradient.w = backward.take(int64_t{conv.filters} * conv.dy_plane);
-    conv.backward.x += conv.dy;
-  }
-  plan.zeros[1][1] = backward.take(0);
-  for (int i = 0; i < plan.n_convs; ++i) {
-    ConvPlan& conv = plan.conv[i];
-    if (conv.sparse != 0) {
-      conv.windows = backward.take(int64_t{2} * conv.filters * conv.pooled_height * conv.pooled_width);
-    }
-  }
-  for (int i = 0; i < plan.n_convs; ++i) {
-    FinishPlan& finish = plan.conv_finish[i];
-    if (finish.picks != 0) {
-      finish.picked = backward.take(finish.row_size);
-    } else if (finish.kept != 0) {
-      finish.u = backward.take(int64_t{plan.conv[i].filters} * finish.plane);
-    }
-  }
-  const int backward_sums = backward.take(0);
-  int64_t most_sums = 0;
-  for (int i = 0; i < plan.n_convs; ++i) {
-    FinishPlan& finish = plan.conv_finish[i];
-    if (finish.picks == 0) continue;
-    // Read between the sums of the layer above and its own.
-    finish.u = backward_sums;
-    most_sums = std::max(most_sums, int64_t{plan.conv[i].filters} * finish.plane);
-  }
-  for (int i = 0; i < plan.n_convs; ++i) {
-    ConvPlan& conv = plan.conv[i];
-    conv.forward.sums = forward_sums;
-    conv.backward.sums = backward_sums;
-    const int64_t dx = (gradient_sums(conv, false) + 3) / 4 * 4;
-    conv.gradient.sums = static_cast<int>(std::min<int64_t>(backward_sums + dx, std::numeric_limits<int>::max()));
-    most_sums = std::max(most_sums, dx + int64_t{conv.gradient.splits} * conv.gradient.pitch);
-  }
-  backward.take(most_sums);
-
-  Layout middle = dense;
-  plan.logits = middle.take(int64_t{plan.images} * plan.logits_pitch);
-  sums = 0;
-  for (int i = 0; i < plan.n_dense; ++i) {
-    DensePlan& layer = plan.dense[i];
-    layer.dy = middle.take(int64_t{layer.slice} * plan.images);
-    sums = std::max(sums, int64_t{layer.splits} * layer.slice * plan.images);
-    if (i > 0 && layer.sliced != 0) {
-      layer.received = middle.take(int64_t{kStepShares} * plan.dense[i - 1].slice * plan.images);
-    }
-  }
-  plan.scratch = middle.take(sums);
-  // What the dense layers leave to the convolutions must not lie where dy is.
-  if (plan.n_convs > 0) {
-    middle.skip_to(backward_sums);
-    bottom.received = middle.take(int64_t{bottom.sliced != 0 ? kStepShares : 1} * bottom.x_pitch);
-  }
-  const int64_t used = std::max({forward.used(), middle.used(), backward.used()});
-  plan.shared_bytes = static_cast<int>(std::min<int64_t>(used * 4, std::numeric_limits<int>::max()));
-}
-
-void lay_out_workspace(StepPlan& plan) {
-  Layout memory;
-  plan.head = memory.take(16);
-  plan.losses = memory.take(plan.batch);
-  plan.ranks = memory.take(plan.batch);
-  for (int i = 0; i < plan.n_dense; ++i) {
-    DensePlan& dense = plan.dense[i];
-    dense.dy_pitch = up(dense.outputs, 4);
-    dense.x_rows = memory.take(int64_t{plan.batch} * dense.x_pitch);
-    dense.dy_rows = memory.take(int64_t{plan.batch} * dense.dy_pitch);
-    dense.first_tile = plan.dense_blocks;
-    dense.tile_columns = up(dense.inputs, kUpdateColumns) / kUpdateColumns;
-    plan.dense_blocks += up(dense.outputs, kUpdateRows) / kUpdateRows * dense.tile_columns;
-    dense.first_bias = plan.bias_blocks;
-    plan.bias_blocks += up(dense.outputs, kUpdateSums) / kUpdateSums;
-  }
-  plan.partial_rows = memory.take(int64_t{plan.partial_sums} * plan.partials);
-  if (plan.rounds > 0 && plan.n_convs > 0) {
-    plan.kept_rows = memory.take(int64_t{plan.batch} * plan.kept);
-    plan.dx_rows = memory.take(int64_t{plan.batch} * plan.dense[0].x_pitch);
-  }
-  const int64_t rows = up(plan.batch, plan.images);
-  const auto norm = [&](FinishPlan& finish) {
-    if (finish.finish.norm.there == 0) return;
-    finish.first_norm = plan.norms;
-    plan.norms += 2 * finish.channels;
-    finish.norm_index = plan.norm_layers++;
-    // Forward and backward.
-    finish.exchange = plan.exchange;
-    plan.exchange += 2 * (finish.sources + kResultCopies) * finish.channels;
-  };
-  for (int i = 0; i < plan.n_convs; ++i) {
-    FinishPlan& finish = plan.conv_finish[i];
-    if (finish.kept != 0) finish.saved = memory.take(rows * up(plan.conv[i].filters * finish.plane, 4));
-    if (finish.picks != 0) finish.saved_picks = memory.take(rows * up(finish.row_size, 4));
-    finish.sources = static_cast<int>(rows) << finish.parts_log;
-    norm(finish);
-  }
-  for (int i = 0; i < plan.n_dense; ++i) {
-    plan.dense_finish[i].sources = static_cast<int>(rows) / plan.images;
-    norm(plan.dense_finish[i]);
-  }
-  plan.norm_gradients = memory.take(int64_t{2} * plan.norms);
-  plan.norm_blocks = up(plan.norms, kUpdateSums) / kUpdateSums;
-  plan.partial_blocks = up(plan.partials, kUpdateSums) / kUpdateSums;
-  plan.update_blocks = plan.dense_blocks + plan.partial_blocks + plan.bias_blocks + plan.norm_blocks;
-  plan.squares = memory.take(plan.update_blocks);
-  plan.workspace_bytes = static_cast<uint64_t>(memory.used()) * 4;
 }
 
 FinishPlan plan_finish(const StepFinish& finish, int channels, int size) {

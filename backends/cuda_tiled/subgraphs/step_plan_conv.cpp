@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "step_blocks.hpp"
+#include "step_layout.hpp"
+
 namespace gpunn::cuda_tiled {
 namespace {
 

@@ -7,8 +7,6 @@
 
 namespace gpunn::cuda_tiled {
 
-constexpr int up(int n, int step) { return (n + step - 1) / step * step; }
-
 // The kernel for which a convolution is laid out.
 struct ConvBudget {
   int sums = 0;         // floats of a pass

@@ -1,6 +1,9 @@
+#include "step_plan_rounds.hpp"
+
 #include <algorithm>
 #include <limits>
 
+#include "step_blocks.hpp"
 #include "step_layout.hpp"
 #include "step_plan_conv.hpp"
 

@@ -16,8 +16,8 @@
 #include <cuda_runtime.h>
 
 #include "cuda_common/peer_wait.cuh"
-#include "step_plan.hpp"
 #include "step_sync.cuh"
+#include "step_tensors.hpp"
 
 namespace gpunn::cuda_tiled {
 

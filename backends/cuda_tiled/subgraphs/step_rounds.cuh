@@ -15,9 +15,11 @@
 
 #include "dependent_launch.cuh"
 #include "step_batch.cuh"
+#include "step_blocks.hpp"
 #include "step_layers.cuh"
 #include "step_plan.hpp"
 #include "step_sync.cuh"
+#include "step_tensors.hpp"
 
 namespace gpunn::cuda_tiled {
 

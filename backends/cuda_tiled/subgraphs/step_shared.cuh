@@ -4,7 +4,9 @@
 
 #include <type_traits>
 
+#include "step_blocks.hpp"
 #include "step_plan.hpp"
+#include "step_tensors.hpp"
 
 namespace gpunn::cuda_tiled {
 

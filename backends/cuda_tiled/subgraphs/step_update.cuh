@@ -20,10 +20,12 @@
 
 #include "dependent_launch.cuh"
 #include "step_batch.cuh"
+#include "step_blocks.hpp"
 #include "step_optimizer.cuh"
 #include "step_plan.hpp"
 #include "step_shared.cuh"
 #include "step_sync.cuh"
+#include "step_tensors.hpp"
 
 namespace gpunn::cuda_tiled {
 

@@ -12,6 +12,7 @@
 #include "common/subgraphs/batch_norm.hpp"
 #include "subgraphs/dense_match.hpp"
 #include "subgraphs/pool_match.hpp"
+#include "subgraphs/step_blocks.hpp"
 #include "subgraphs/step_plan.hpp"
 
 namespace {
