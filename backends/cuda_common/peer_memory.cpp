@@ -35,7 +35,7 @@ struct Offer {
   int error;  // cudaSuccess: the handle is good
   ProcessName process;
   int device;
-  void* memory;
+  const std::shared_ptr<void>* memory;  // of the rank's arena, which is being made until all ranks have opened it
 };
 
 // A failed call leaves an error behind, which the next check would report.
@@ -44,24 +44,29 @@ cudaError_t tried(cudaError_t error) {
   return error;
 }
 
-cudaError_t allocate(void*& memory, std::size_t bytes, cudaIpcMemHandle_t& handle) {
-  cudaError_t error = tried(cudaMalloc(&memory, bytes));
+cudaError_t allocate(std::shared_ptr<void>& memory, std::size_t bytes, cudaIpcMemHandle_t& handle) {
+  void* data = nullptr;
+  cudaError_t error = tried(cudaMalloc(&data, bytes));
   if (error != cudaSuccess) return error;
+  memory.reset(data, cudaFree);
   // The streams of a training don't wait for the one on which it is cleared.
-  error = tried(cudaMemset(memory, 0, bytes));
+  error = tried(cudaMemset(data, 0, bytes));
   if (error == cudaSuccess) error = tried(cudaStreamSynchronize(cudaStreamLegacy));
-  if (error == cudaSuccess) error = tried(cudaIpcGetMemHandle(&handle, memory));
+  if (error == cudaSuccess) error = tried(cudaIpcGetMemHandle(&handle, data));
   return error;
 }
 
 // A handle is for other processes. Ranks of one process, as a test has them, share addresses.
-cudaError_t open(const Offer& offer, void*& memory) {
+cudaError_t open(const Offer& offer, std::shared_ptr<void>& memory) {
   if (offer.process != own_process()) {
-    return tried(cudaIpcOpenMemHandle(&memory, offer.handle, cudaIpcMemLazyEnablePeerAccess));
+    void* data = nullptr;
+    const cudaError_t error = tried(cudaIpcOpenMemHandle(&data, offer.handle, cudaIpcMemLazyEnablePeerAccess));
+    if (error == cudaSuccess) memory.reset(data, cudaIpcCloseMemHandle);
+    return error;
   }
   const cudaError_t error = tried(cudaDeviceEnablePeerAccess(offer.device, 0));
   if (error != cudaSuccess && error != cudaErrorPeerAccessAlreadyEnabled) return error;
-  memory = offer.memory;
+  memory = *offer.memory;
   return cudaSuccess;
 }
 
@@ -107,44 +112,21 @@ void PeerGroup::throw_if_lost() const {
   if (aborted_) throw Failure(GPUNN_INTERNAL, "another rank is lost");
 }
 
-PeerArena::PeerArena(const PeerGroup& group, std::size_t bytes)
-    : rank_(group.rank()),
-      memory_(static_cast<std::size_t>(group.world()), nullptr),
-      opened_(static_cast<std::size_t>(group.world()), false) {
+PeerArena::PeerArena(const PeerGroup& group, std::size_t bytes) : memory_(static_cast<std::size_t>(group.world())) {
   const std::size_t whole = (bytes + kSharedBlock - 1) / kSharedBlock * kSharedBlock;
   Offer mine{};
-  void*& own = memory_[static_cast<std::size_t>(rank_)];
+  std::shared_ptr<void>& own = memory_[static_cast<std::size_t>(group.rank())];
   mine.error = allocate(own, whole, mine.handle);
   mine.process = own_process();
-  mine.memory = own;
+  mine.memory = &own;
   if (mine.error == cudaSuccess) mine.error = tried(cudaGetDevice(&mine.device));
-  try {
-    const std::vector<Offer> offers = group.options().exchange(mine);
-    cudaError_t error = static_cast<cudaError_t>(mine.error);
-    for (std::size_t rank = 0; rank < offers.size() && error == cudaSuccess; ++rank) {
-      if (static_cast<int>(rank) == rank_ || offers[rank].error != cudaSuccess) continue;
-      error = open(offers[rank], memory_[rank]);
-      opened_[rank] = error == cudaSuccess && offers[rank].process != mine.process;
-    }
-    require_all(group, error, "reach the memory of the other ranks' GPUs");
-  } catch (...) {
-    release();
-    throw;
+  const std::vector<Offer> offers = group.options().exchange(mine);
+  cudaError_t error = static_cast<cudaError_t>(mine.error);
+  for (std::size_t rank = 0; rank < offers.size() && error == cudaSuccess; ++rank) {
+    if (static_cast<int>(rank) == group.rank() || offers[rank].error != cudaSuccess) continue;
+    error = open(offers[rank], memory_[rank]);
   }
-}
-
-PeerArena::~PeerArena() { release(); }
-
-// All that another rank writes here it has written before this rank ended its last sum.
-void PeerArena::release() noexcept {
-  for (std::size_t rank = 0; rank < memory_.size(); ++rank) {
-    if (memory_[rank] == nullptr) continue;
-    if (static_cast<int>(rank) == rank_) {
-      cudaFree(memory_[rank]);
-    } else if (opened_[rank]) {
-      cudaIpcCloseMemHandle(memory_[rank]);
-    }
-  }
+  require_all(group, error, "reach the memory of the other ranks' GPUs");
 }
 
 }  // namespace gpunn::cuda

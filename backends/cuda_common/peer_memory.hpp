@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "cuda_common/device.hpp"
@@ -39,23 +40,20 @@ class PeerGroup {
 };
 
 // Memory of this rank that the others write to, and theirs. All ranks create and size it alike.
+//
+// Kernels of this rank write to the memory of the others, also after another rank has left: they find out when they wait
+// for it. So ranks of one process own each other's memory together. A rank of another process owns its memory alone. It
+// leaves in order behind its last sum, before which the others have written all that they write to it.
 class PeerArena {
  public:
   // Holds zeros. Throws Failure on every rank if one of them fails.
   PeerArena(const PeerGroup& group, std::size_t bytes);
-  PeerArena(const PeerArena&) = delete;
-  PeerArena& operator=(const PeerArena&) = delete;
-  ~PeerArena();
 
   // The memory of a rank, as this GPU reaches it.
-  void* of(int rank) const { return memory_[static_cast<std::size_t>(rank)]; }
+  void* of(int rank) const { return memory_[static_cast<std::size_t>(rank)].get(); }
 
  private:
-  void release() noexcept;
-
-  int rank_;
-  std::vector<void*> memory_;  // by rank; nullptr: not reached
-  std::vector<bool> opened_;   // by rank: of another process
+  std::vector<std::shared_ptr<void>> memory_;  // by rank; nullptr: not reached
 };
 
 }  // namespace gpunn::cuda

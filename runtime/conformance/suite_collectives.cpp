@@ -179,7 +179,8 @@ std::string run_kind(const PluginPointer& plugin, const Kind& kind, int world) {
   return unserved;
 }
 
-// A rank that never comes: the others end when they are told, and enqueue nothing more.
+// A rank that never comes: the others end when they are told, and enqueue nothing more. Their devices can still be
+// used, although the rank has destroyed its communicator while they wait for it.
 std::string run_abort(const PluginPointer& plugin, int world) {
   const gpunn_collective_extension* const table = collectives_of(*plugin);
   if (table == nullptr) return "the plugin has no extension " GPUNN_EXTENSION_COLLECTIVE "; the host does its work";
@@ -208,6 +209,11 @@ std::string run_abort(const PluginPointer& plugin, int world) {
     ends_well();
     lost.join();
     if (ends_well()) throw Error("a sum that a rank takes no part in ended without an error after abort");
+    try {
+      own.require_device();
+    } catch (const Error& error) {
+      throw Error(std::string("the device can't be used after abort: ") + error.what());
+    }
   });
   return enough ? "" : "there are fewer devices than ranks";
 }

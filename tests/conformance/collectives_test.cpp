@@ -31,3 +31,16 @@ TEST_CASE("collectives that never meet are found out, each with what it gave") {
     CHECK_THAT(one.detail, Contains(one.op == "abort" ? "ended without an error after abort" : "expected"));
   }
 }
+
+TEST_CASE("a device that is unusable after abort is found out") {
+  CheckOptions options = options_for("spent");
+  options.suites = {"collectives"};
+  const CheckReport report = check(options);
+  for (const CheckCase& one : report.cases) {
+    if (one.op != "abort") continue;
+    INFO(one.name << ": " << one.detail);
+    CHECK(one.verdict == Verdict::failed);
+    CHECK_THAT(one.detail, Contains("can't be used after abort") && Contains("an illegal memory access"));
+  }
+  CHECK(std::ranges::count(report.cases, "abort", &CheckCase::op) == 3);
+}

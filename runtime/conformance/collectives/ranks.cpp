@@ -135,6 +135,15 @@ std::vector<std::byte> CollectiveRank::run(const gpunn_collective_desc& desc, st
   return result;
 }
 
+void CollectiveRank::require_device() const {
+  const std::vector<std::byte> given(64, std::byte{0x5A});
+  std::vector<std::byte> found(given.size());
+  const RawMemory memory(device_, GPUNN_MEMORY_DEVICE, given.size());
+  memory.write(given);
+  memory.read(found);
+  if (found != given) throw Error("memory holds other bytes than were written to it");
+}
+
 bool on_ranks(const PluginPointer& plugin, const gpunn_collective_extension& table, int world,
               const std::function<void(CollectiveRank&)>& work) {
   int32_t devices = 0;

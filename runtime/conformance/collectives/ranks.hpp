@@ -48,6 +48,8 @@ class CollectiveRank {
   std::vector<std::byte> run(const gpunn_collective_desc& desc, std::span<const std::byte> in, std::size_t out_bytes,
                              bool in_place) const;
   void abort() const { table_.abort(handle_); }
+  // Throws Error if memory of the device can't be allocated, written and read.
+  void require_device() const;
 
  private:
   const gpunn_collective_extension& table_;
