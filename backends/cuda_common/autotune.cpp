@@ -10,9 +10,9 @@
 #include <numeric>
 
 #include "cuda_common/check.hpp"
-#include "cuda_common/divide_up.hpp"
 #include "cuda_common/stream.hpp"
 #include "cuda_common/trial.hpp"
+#include "cuda_common/workspace.hpp"
 
 namespace gpunn::cuda {
 namespace {
@@ -24,8 +24,6 @@ constexpr double kRepeatedMilliseconds = 0.5;  // of one measurement
 constexpr int kMostRepetitions = 10;
 constexpr int kMeasurements = 3;
 constexpr double kPatienceSeconds = 4.0;  // for all candidates of one op
-
-uint64_t padded(uint64_t bytes) { return divide_up(bytes, CudaDevice::kAlignment) * CudaDevice::kAlignment; }
 
 uint64_t bytes_of(const gpunn_tensor& tensor) {
   return static_cast<uint64_t>(plugin::element_count(tensor)) * ops::dtype_bytes(tensor.dtype);
@@ -41,7 +39,7 @@ class Scratch {
 
   void* take(uint64_t bytes) {
     void* part = static_cast<char*>(data_) + used_;
-    used_ += padded(bytes);
+    used_ += workspace_aligned(bytes);
     return part;
   }
 
@@ -120,9 +118,10 @@ class Trial {
 
  private:
   static uint64_t size_of(const OpDesc& desc, uint64_t workspace_bytes) {
-    uint64_t bytes = padded(workspace_bytes) + padded(sizeof(unsigned)) + padded(bytes_of(desc.output(0)));
-    for (std::size_t i = 0; i < desc.inputs(); ++i) bytes += padded(bytes_of(desc.input(i)));
-    for (std::size_t i = 0; i < desc.outputs(); ++i) bytes += padded(bytes_of(desc.output(i)));
+    uint64_t bytes = workspace_aligned(workspace_bytes) + workspace_aligned(sizeof(unsigned)) +
+                     workspace_aligned(bytes_of(desc.output(0)));
+    for (std::size_t i = 0; i < desc.inputs(); ++i) bytes += workspace_aligned(bytes_of(desc.input(i)));
+    for (std::size_t i = 0; i < desc.outputs(); ++i) bytes += workspace_aligned(bytes_of(desc.output(i)));
     return bytes;
   }
 

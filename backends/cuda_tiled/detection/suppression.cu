@@ -12,6 +12,7 @@
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/check.hpp"
 #include "cuda_common/launch.hpp"
+#include "cuda_common/workspace.hpp"
 #include "device.hpp"
 #include "kernels.hpp"
 #include "warp.hpp"
@@ -34,10 +35,7 @@ constexpr int64_t kMostImages = 65535;  // of a grid's second dimension
 constexpr Key kNone = 0;                // below the key of any score
 
 // Workspace: how many keys each image has, and the keys [images, candidates].
-uint64_t bytes_of_counts(int64_t images) {
-  constexpr uint64_t kAlignment = 256;
-  return (static_cast<uint64_t>(images) * sizeof(unsigned) + kAlignment - 1) / kAlignment * kAlignment;
-}
+uint64_t bytes_of_counts(int64_t images) { return workspace_aligned(static_cast<uint64_t>(images) * sizeof(unsigned)); }
 
 Suppression plan_suppression(const OpDesc& desc) {
   Suppression plan = backends::suppression_of(desc);

@@ -2,14 +2,13 @@
 #include <cstdint>
 
 #include "cuda_common/launch.hpp"
+#include "cuda_common/workspace.hpp"
 #include "dependent_launch.cuh"
 #include "half/half_plan.hpp"
 #include "launch.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
-
-constexpr uint64_t kAlignment = 256;
 
 // A thread eight numbers of a line of the copy, with zeros behind the last.
 __global__ void repitch_half(const uint16_t* from, Divider chunks, int line, int64_t count, uint16_t* to) {
@@ -34,7 +33,7 @@ __global__ void repitch_half(const uint16_t* from, Divider chunks, int line, int
 uint64_t HalfLines::copy_bytes() const {
   if (!is_copied()) return 0;
   const uint64_t bytes = sizeof(uint16_t) * static_cast<uint64_t>(lines) * static_cast<uint64_t>(pitch());
-  return cuda::divide_up(bytes, kAlignment) * kAlignment;
+  return cuda::workspace_aligned(bytes);
 }
 
 const void* place_lines(const HalfLines& lines, const void* data, void* room, cudaStream_t stream) {

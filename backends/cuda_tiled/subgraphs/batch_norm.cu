@@ -11,6 +11,7 @@
 #include "conv/stem/stem.hpp"
 #include "counters.hpp"
 #include "cuda_common/stream.hpp"
+#include "cuda_common/workspace.hpp"
 #include "device.hpp"
 #include "normalization/normalization_resident.hpp"
 #include "normalization/slabs.hpp"
@@ -53,7 +54,7 @@ std::optional<NormPlan> plan_norm(const ProgramDesc& desc, std::size_t first, st
   }
   plan.workspace_bytes = plan.norm.workspace_bytes;
   if (keeps_signs(plan.run)) {
-    plan.signs_at = workspace_aligned(plan.workspace_bytes);
+    plan.signs_at = cuda::workspace_aligned(plan.workspace_bytes);
     plan.workspace_bytes = plan.signs_at + static_cast<uint64_t>(plan.run.shape.elements()) / 8;
   }
   return plan;
@@ -75,7 +76,7 @@ std::optional<NormPlan> plan_convolution(const ProgramDesc& desc, std::size_t fi
   if (is_stem(*plan.convolution)) return std::nullopt;  // kernels of its own, without statistics, are faster
   const std::optional<uint64_t> bytes = half_convolution_workspace(*plan.convolution);
   if (!bytes) return std::nullopt;
-  plan.convolution_bytes = workspace_aligned(*bytes);
+  plan.convolution_bytes = cuda::workspace_aligned(*bytes);
   plan.slabs = slab_plan(run.shape, kSlabRows);
   plan.workspace_bytes = plan.convolution_bytes + plan.slabs.workspace_bytes();
   return plan;

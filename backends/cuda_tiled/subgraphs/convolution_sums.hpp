@@ -1,11 +1,8 @@
-// What the subgraphs of batch norms beside convolutions share.
+// Whether convolutions make the sums of the batch norms beside them.
 #pragma once
 
-#include <cstdint>
 #include <cstdlib>
 #include <string_view>
-
-#include "cuda_common/divide_up.hpp"
 
 namespace gpunn::cuda_tiled {
 
@@ -21,12 +18,6 @@ inline ConvolutionSums convolution_sums() {
     return name == "forward" ? ConvolutionSums::forward : ConvolutionSums::all;
   }();
   return chosen;
-}
-
-// Where the next part of a workspace begins.
-inline uint64_t workspace_aligned(uint64_t bytes) {
-  constexpr uint64_t kAlignment = 256;
-  return cuda::divide_up(bytes, kAlignment) * kAlignment;
 }
 
 }  // namespace gpunn::cuda_tiled

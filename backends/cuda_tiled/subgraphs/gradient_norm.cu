@@ -11,6 +11,7 @@
 #include "conv/half/half_convolution.hpp"
 #include "counters.hpp"
 #include "cuda_common/stream.hpp"
+#include "cuda_common/workspace.hpp"
 #include "normalization/slabs.hpp"
 #include "subgraphs/convolution_sums.hpp"
 #include "subgraphs/gradient_norm.hpp"
@@ -56,9 +57,11 @@ std::optional<GradientPlan> plan_gradient(const ProgramDesc& desc, std::size_t f
   const std::optional<uint64_t> bytes = half_convolution_workspace(plan.convolution);
   if (!bytes) return std::nullopt;
   plan.slabs = slab_plan_of(shape, half_gradient_slabs(plan.convolution));
-  plan.masked_at = workspace_aligned(*bytes);
+  plan.masked_at = cuda::workspace_aligned(*bytes);
   plan.slabs_at = plan.masked_at;
-  if (run.masked < 0) plan.slabs_at += workspace_aligned(static_cast<uint64_t>(shape.elements()) * sizeof(uint16_t));
+  if (run.masked < 0) {
+    plan.slabs_at += cuda::workspace_aligned(static_cast<uint64_t>(shape.elements()) * sizeof(uint16_t));
+  }
   plan.workspace_bytes = plan.slabs_at + plan.slabs.workspace_bytes();
   return plan;
 }

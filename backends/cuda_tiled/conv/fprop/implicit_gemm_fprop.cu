@@ -26,6 +26,7 @@
 #include "conv/tile_choice.hpp"
 #include "conv/tile_product.cuh"
 #include "cuda_common/launch.hpp"
+#include "cuda_common/workspace.hpp"
 #include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::conv {
@@ -203,17 +204,16 @@ __global__ __launch_bounds__(TileShape<tile_rows, tile_columns>::kThreads,
   }
 }
 
-uint64_t aligned(uint64_t bytes) { return (bytes + 255) / 256 * 256; }
-
 struct Workspace {
   uint64_t filters;
   uint64_t table;
   uint64_t parts;
 
   explicit Workspace(const Plan& plan)
-      : filters(aligned(sizeof(float) * static_cast<uint64_t>(plan.groups) * static_cast<uint64_t>(plan.entries()) *
-                        static_cast<uint64_t>(plan.padded_results))),
-        table(aligned(sizeof(Entry) * static_cast<uint64_t>(plan.entries()))),
+      : filters(cuda::workspace_aligned(sizeof(float) * static_cast<uint64_t>(plan.groups) *
+                                        static_cast<uint64_t>(plan.entries()) *
+                                        static_cast<uint64_t>(plan.padded_results))),
+        table(cuda::workspace_aligned(sizeof(Entry) * static_cast<uint64_t>(plan.entries()))),
         parts(plan.tile.shares > 1
                   ? sizeof(float) * static_cast<uint64_t>(plan.size()) * static_cast<uint64_t>(plan.tile.shares)
                   : 0) {}

@@ -5,12 +5,10 @@
 #include <cstdint>
 
 #include "cuda_common/divide_up.hpp"
+#include "cuda_common/workspace.hpp"
 #include "gemm/wgmma/tensor_map.hpp"
 
 namespace gpunn::cuda_tiled {
-
-// The alignment of parts of the workspace, in bytes.
-inline constexpr uint64_t kWorkspaceAlignment = 256;
 
 // For an operand [k, outer] or, K-major, [outer, k].
 struct Bf16Operand {
@@ -21,8 +19,7 @@ struct Bf16Operand {
     return cuda::divide_up(line, kAligned) * kAligned;
   }
   uint64_t bytes() const {
-    const uint64_t bytes = sizeof(uint16_t) * static_cast<uint64_t>(lines) * static_cast<uint64_t>(pitch());
-    return cuda::divide_up(bytes, kWorkspaceAlignment) * kWorkspaceAlignment;
+    return cuda::workspace_aligned(sizeof(uint16_t) * static_cast<uint64_t>(lines) * static_cast<uint64_t>(pitch()));
   }
 };
 

@@ -35,8 +35,8 @@ int64_t pitch_of_copy(int64_t k) { return cuda::divide_up(k, kAlignedFloats) * k
 
 uint64_t bytes_of_copy(const Operand& operand, int64_t k) {
   if (!operand.copied) return 0;
-  const uint64_t bytes = sizeof(float) * static_cast<uint64_t>(operand.outer) * static_cast<uint64_t>(pitch_of_copy(k));
-  return cuda::divide_up(bytes, kWorkspaceAlignment) * kWorkspaceAlignment;
+  return cuda::workspace_aligned(sizeof(float) * static_cast<uint64_t>(operand.outer) *
+                                 static_cast<uint64_t>(pitch_of_copy(k)));
 }
 
 Operand operand_of(int64_t outer, int64_t k, bool along_k) {
