@@ -32,6 +32,7 @@ constexpr unsigned kSharedBytes = 160 * 1024;  // of a block's part of the direc
 
 struct LbfgsPlan : Lbfgs {
   uint64_t workspace_bytes = 0;
+  uint64_t change_at = 0, direction_at = 0;  // in the workspace, behind the sums
   unsigned blocks = 1;
   int64_t share = 0;  // of a block, a multiple of a line
   bool in_shared = false;
@@ -301,10 +302,10 @@ LbfgsPlan plan_lbfgs(const OpDesc& desc) {
   plan.share = divide_up(lines, std::min(most, divide_up(lines, kLbfgsThreads / kLine))) * kLine;
   plan.blocks = static_cast<unsigned>(divide_up(plan.n, plan.share));
   plan.in_shared = plan.share * static_cast<int64_t>(sizeof(float)) <= kSharedBytes;
-  const auto vectors = static_cast<uint64_t>(plan.in_shared ? 1 : 2);
-  plan.workspace_bytes =
-      divide_up(uint64_t{2} * plan.blocks * sizeof(double2), uint64_t{128}) * 128 +
-      vectors * divide_up(static_cast<uint64_t>(plan.n), static_cast<uint64_t>(kLine)) * kLine * sizeof(float);
+  const uint64_t vector_bytes = static_cast<uint64_t>(lines) * kLine * sizeof(float);
+  plan.change_at = divide_up(uint64_t{2} * plan.blocks * sizeof(double2), uint64_t{128}) * 128;
+  plan.direction_at = plan.change_at + vector_bytes;
+  plan.workspace_bytes = plan.direction_at + (plan.in_shared ? 0 : vector_bytes);
   return plan;
 }
 
@@ -315,10 +316,10 @@ bool fits_packs(const OpArgs& args, int64_t n) {
 }
 
 void run_lbfgs(const LbfgsPlan& plan, cudaStream_t stream, const OpArgs& args) {
-  auto* const sums = args.workspace<double2>();
-  auto* const vectors = reinterpret_cast<float*>(
-      sums + divide_up(uint64_t{2} * plan.blocks * sizeof(double2), uint64_t{128}) * 128 / sizeof(double2));
-  const LbfgsArrays arrays{lbfgs_tensors(args), sums, vectors + divide_up(plan.n, kLine) * kLine, vectors};
+  auto* const workspace = args.workspace<char>();
+  const LbfgsArrays arrays{lbfgs_tensors(args), reinterpret_cast<double2*>(workspace),
+                           reinterpret_cast<float*>(workspace + plan.direction_at),
+                           reinterpret_cast<float*>(workspace + plan.change_at)};
   const unsigned shared = plan.in_shared ? static_cast<unsigned>(plan.share * sizeof(float)) : 0;
   auto* const kernel = fits_packs(args, plan.n) ? &lbfgs<4> : &lbfgs<1>;
   allow_shared_memory(kernel, shared);
