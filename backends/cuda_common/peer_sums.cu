@@ -7,6 +7,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include "cuda_common/alignment.hpp"
 #include "cuda_common/check.hpp"
 #include "cuda_common/launch.hpp"
 #include "cuda_common/peer_sums.hpp"
@@ -213,7 +214,7 @@ void enqueue_copies(cudaStream_t stream, const T* in, T* out, int64_t count, con
   constexpr int kPiece = 16 / static_cast<int>(sizeof(T));
   constexpr int64_t kAtOnce = kStaging / static_cast<int64_t>(sizeof(T));
   constexpr unsigned kBlocks = 264;  // two on each multiprocessor of an H100
-  const bool aligned = reinterpret_cast<uintptr_t>(in) % 16 == 0 && reinterpret_cast<uintptr_t>(out) % 16 == 0;
+  const bool aligned = are_aligned({in, out}, 16);
   const Launch single{dim3(1), dim3(1)};
   for (int64_t from = 0; from < count; from += kAtOnce) {
     const int64_t part = std::min(kAtOnce, count - from);

@@ -1,7 +1,6 @@
 // Launches the attention kernels with one kind of tiles.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -10,6 +9,7 @@
 #include "attention/fma_tile.cuh"
 #include "attention/forward_kernel.cuh"
 #include "attention/mma_tile.cuh"
+#include "cuda_common/alignment.hpp"
 #include "cuda_common/launch.hpp"
 #include "shared_memory.hpp"
 
@@ -54,9 +54,7 @@ int attention_shared_bytes(const AttentionProblem& problem) {
 
 // Whether rows begin at 16 bytes and have whole pieces of 16.
 inline bool has_vectors(const backends::Attention& shape, int64_t vector, std::initializer_list<const void*> tensors) {
-  constexpr uintptr_t kBytes = 16;
-  return shape.width % vector == 0 &&
-         std::ranges::all_of(tensors, [](const void* data) { return reinterpret_cast<uintptr_t>(data) % kBytes == 0; });
+  return shape.width % vector == 0 && cuda::are_aligned(tensors, 16);
 }
 
 template <class Tile, class Arguments>

@@ -16,6 +16,7 @@
 
 #include "common/copy.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/alignment.hpp"
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
 #include "kernels.hpp"
@@ -162,7 +163,7 @@ void run_alike(const From* x, To* y, int64_t n, cudaStream_t stream) {
   constexpr int kWidth = 16 / std::max(sizeof(From), sizeof(To));
   constexpr int kMostSteps = 16 / kWidth;      // as many elements a thread, whatever their size
   constexpr int64_t kMany = int64_t{1} << 22;  // elements from which on fewer, fuller threads fill the GPU
-  const bool aligned = reinterpret_cast<uintptr_t>(x) % 16 == 0 && reinterpret_cast<uintptr_t>(y) % 16 == 0;
+  const bool aligned = are_aligned({x, y}, 16);
   if (aligned && n >= kMany) {
     launch_each<From, To, kWidth, kMostSteps>(x, y, n, stream);
   } else if (aligned) {

@@ -25,6 +25,7 @@
 #include <array>
 #include <cstdint>
 
+#include "cuda_common/alignment.hpp"
 #include "cuda_common/launch.hpp"
 #include "pack.cuh"
 
@@ -93,10 +94,9 @@ void each(const Op& op, const Arrays<Op::kReads, Op::kWrites, T>& arrays, int64_
   constexpr int kWidth = 16 / sizeof(T);
   constexpr int kSteps = 16 / kWidth;          // as many elements a thread, whatever their size
   constexpr int64_t kMany = int64_t{1} << 22;  // elements from which on fewer, fuller threads fill the GPU
-  const auto aligned = [](const T* array) { return reinterpret_cast<uintptr_t>(array) % 16 == 0; };
   bool packed = true;
-  for (int a = 0; a < Op::kReads; ++a) packed = packed && aligned(arrays.in[a]);
-  for (int a = 0; a < Op::kWrites; ++a) packed = packed && aligned(arrays.out[a]);
+  for (int a = 0; a < Op::kReads; ++a) packed = packed && cuda::is_aligned(arrays.in[a], 16);
+  for (int a = 0; a < Op::kWrites; ++a) packed = packed && cuda::is_aligned(arrays.out[a], 16);
   if (packed && n >= kMany) {
     launch_each<T, Op, kWidth, kSteps>(op, arrays, n, stream);
   } else if (packed) {

@@ -1,13 +1,12 @@
 // What the kernels of channels_last.cuh are launched with.
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <type_traits>
 #include <utility>
 
+#include "cuda_common/alignment.hpp"
 #include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "launch.hpp"
@@ -15,19 +14,13 @@
 
 namespace gpunn::cuda_tiled::channels_last {
 
-template <std::size_t bytes, class T>
-bool are_aligned(std::initializer_list<const T*> tensors) {
-  return std::all_of(tensors.begin(), tensors.end(),
-                     [](const T* tensor) { return reinterpret_cast<uintptr_t>(tensor) % bytes == 0; });
-}
-
 // Calls run(a constant): as many channels as can be had at a time from all these tensors.
 template <class T, class Run>
 void by_channels(int64_t channels, std::initializer_list<const T*> tensors, const Run& run) {
   constexpr unsigned kMost = kWidth<T>;
-  if (channels % kMost == 0 && are_aligned<kMost * sizeof(T)>(tensors)) {
+  if (channels % kMost == 0 && cuda::are_aligned(tensors, kMost * sizeof(T))) {
     run(std::integral_constant<unsigned, kMost>());
-  } else if (channels % 4 == 0 && are_aligned<4 * sizeof(T)>(tensors)) {
+  } else if (channels % 4 == 0 && cuda::are_aligned(tensors, 4 * sizeof(T))) {
     run(std::integral_constant<unsigned, 4>());
   } else {
     run(std::integral_constant<unsigned, 1>());

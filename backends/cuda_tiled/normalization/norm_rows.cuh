@@ -14,6 +14,7 @@
 
 #include "architecture.hpp"
 #include "common/requirements.hpp"
+#include "cuda_common/alignment.hpp"
 #include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "launch.hpp"
@@ -306,10 +307,7 @@ void by_packs(const Rows& plan, const Run& run) {
 // Calls run(plan, width, packs), the last two as constants.
 template <class Run>
 void by_shape(int64_t rows, int64_t columns, std::initializer_list<const void*> tensors, const Run& run) {
-  const bool aligned = std::all_of(tensors.begin(), tensors.end(), [](const void* tensor) {
-    return reinterpret_cast<uintptr_t>(tensor) % sizeof(float4) == 0;
-  });
-  if (columns % 4 == 0 && aligned) {
+  if (columns % 4 == 0 && cuda::are_aligned(tensors, sizeof(float4))) {
     const Rows plan = rows_of(rows, columns, 4);
     by_packs<4>(plan, [&](auto width, auto packs) { run(plan, width, packs); });
   } else {

@@ -8,6 +8,7 @@
 
 #include "common/normalization.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/alignment.hpp"
 #include "cuda_common/floating.hpp"
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
@@ -39,7 +40,7 @@ Plan inference_plan(const OpDesc& desc) { return plan_of(batch_norm_inference_of
 // Calls run(a constant), 4 where the elements of a row can be had four at a time from all these tensors, else 1.
 template <class T, class Run>
 void by_width(const Split& split, std::initializer_list<const T*> tensors, const Run& run) {
-  if (split.size % 4 == 0 && channels_last::are_aligned<4 * sizeof(T)>(tensors)) {
+  if (split.size % 4 == 0 && cuda::are_aligned(tensors, 4 * sizeof(T))) {
     run(std::integral_constant<unsigned, 4>());
   } else {
     run(std::integral_constant<unsigned, 1>());

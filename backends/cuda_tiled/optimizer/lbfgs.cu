@@ -13,6 +13,7 @@
 #include "architecture.hpp"
 #include "common/optimizer.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/alignment.hpp"
 #include "cuda_common/lbfgs.hpp"
 #include "device.hpp"
 #include "kernels.hpp"
@@ -310,9 +311,9 @@ LbfgsPlan plan_lbfgs(const OpDesc& desc) {
 }
 
 bool fits_packs(const OpArgs& args, int64_t n) {
-  bool fits = n % 4 == 0;
-  for (std::size_t i = 0; i < 5; ++i) fits = fits && reinterpret_cast<uintptr_t>(args.out<float>(i)) % 16 == 0;
-  return fits && reinterpret_cast<uintptr_t>(args.in<float>(1)) % 16 == 0;
+  bool fits = n % 4 == 0 && is_aligned(args.in<float>(1), 16);
+  for (std::size_t i = 0; i < 5; ++i) fits = fits && is_aligned(args.out<float>(i), 16);
+  return fits;
 }
 
 void run_lbfgs(const LbfgsPlan& plan, cudaStream_t stream, const OpArgs& args) {

@@ -15,6 +15,7 @@
 
 #include "common/pooling.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/alignment.hpp"
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
 #include "kernels.hpp"
@@ -186,8 +187,7 @@ void run_backward_mean(const PoolPlan& plan, cudaStream_t stream, const OpArgs& 
   const int64_t n = pool.planes * pool.input_size();
   const auto size = static_cast<uint32_t>(pool.input_size());
   auto* dx = args.out<float>(0);
-  const bool aligned = reinterpret_cast<uintptr_t>(dx) % sizeof(float4) == 0;
-  if (size % 4 == 0 && aligned) {
+  if (size % 4 == 0 && is_aligned(dx, sizeof(float4))) {
     launch(mean_backward_by_four, thread_each(n / 4), stream, args.in<float>(0), reinterpret_cast<float4*>(dx),
            static_cast<uint32_t>(n / 4), size);
   } else {

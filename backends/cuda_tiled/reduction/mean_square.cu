@@ -6,6 +6,7 @@
 #include "architecture.hpp"
 #include "common/loss.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/alignment.hpp"
 #include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
@@ -93,8 +94,7 @@ __global__ void __launch_bounds__(kBlock) add_parts(const float* parts, float* l
 void run_mean_square(const MeanSquare& plan, cudaStream_t stream, const OpArgs& args) {
   const auto *x = args.in<float>(0), *target = args.in<float>(1);
   auto* const parts = args.workspace<float>();
-  const auto is_aligned = [](const float* from) { return reinterpret_cast<uintptr_t>(from) % sizeof(float4) == 0; };
-  const bool packs = plan.shape.columns % 4 == 0 && is_aligned(x) && is_aligned(target);
+  const bool packs = plan.shape.columns % 4 == 0 && are_aligned({x, target}, sizeof(float4));
   const Launch blocks{dim3(static_cast<unsigned>(plan.parts), static_cast<unsigned>(plan.shape.rows)), dim3(kBlock)};
   launch(packs ? add_squares<4> : add_squares<1>, blocks, stream, x, target, parts, plan);
   launch(add_parts, block_each(plan.shape.rows, kBlock), stream, parts, args.out<float>(0), plan);

@@ -8,6 +8,7 @@
 
 #include "architecture.hpp"
 #include "conv/depthwise/depthwise_plan.hpp"
+#include "cuda_common/alignment.hpp"
 #include "kernels.hpp"
 #include "variants.hpp"
 
@@ -79,12 +80,9 @@ Addresses addresses_of(const Problem& problem, const OpArgs& args) {
 }
 
 // Whether threads may read and write what they have of a pixel in one access.
-bool are_aligned(const Addresses& at) {
-  constexpr uintptr_t kWidest = 16;
-  for (const void* address : {at.x, at.w, at.y, static_cast<const void*>(at.out)}) {
-    if (reinterpret_cast<uintptr_t>(address) % kWidest != 0) return false;
-  }
-  return true;
+bool all_aligned(const Addresses& at) {
+  constexpr std::size_t kWidest = 16;
+  return cuda::are_aligned({at.x, at.w, at.y, at.out}, kWidest);
 }
 
 void run_general(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
@@ -105,7 +103,7 @@ uint64_t sliding_workspace_bytes(const Problem& problem) {
 void run_sliding(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
   const Addresses at = addresses_of(problem, args);
   if (!problem.channels_last) return depthwise::run_packed(problem, at, stream);
-  if (!are_aligned(at)) return depthwise::run_general(problem, at, stream);
+  if (!all_aligned(at)) return depthwise::run_general(problem, at, stream);
   depthwise::run_channels_last(problem, at, stream);
 }
 
