@@ -150,9 +150,6 @@ Addresses addresses_of(ConvolutionPass pass, bool bias, const OpArgs& args) {
   return {args.in<void>(0), args.in<void>(1), args.out<void>(0), bias ? args.in<void>(2) : nullptr, nullptr};
 }
 
-constexpr const char* kFused = "fused ";
-constexpr const char* kPlain = "plain ";
-
 // One plan of cuDNN, with bias and activation in it or in a kernel of our own after it.
 class Convolution final : public Algorithm {
  public:

@@ -3,6 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "device.hpp"
+
 namespace gpunn::cudnn {
 namespace {
 
@@ -14,8 +16,6 @@ using Extents = std::array<int64_t, 4>;
 enum VirtualId : int64_t { kProduct = 11, kSum = 12, kBiased = 13 };
 
 constexpr int64_t kByteAlignment = 16;  // the ABI gives more; no engine asks for more
-constexpr float kOne = 1.0F;
-constexpr float kZero = 0.0F;
 constexpr cudnnDataType_t kFloat = CUDNN_DATA_FLOAT;
 
 cudnnDataType_t data_type(int32_t dtype) {

@@ -11,6 +11,15 @@
 
 namespace gpunn::cudnn {
 
+// alpha and beta of both libraries: y = kOne * f(x) + kZero * y.
+inline constexpr float kOne = 1.0F;
+inline constexpr float kZero = 0.0F;
+
+// How the name of a tuned algorithm begins: with bias and activation in the library's kernel, or in one of our own
+// after it.
+inline constexpr const char* kFused = "fused ";
+inline constexpr const char* kPlain = "plain ";
+
 class CudnnDevice final : public cuda::TunedDevice {
  public:
   explicit CudnnDevice(const gpunn_device_options& options);

@@ -68,7 +68,7 @@ MatmulProblem matmul_bias_activation_problem(const OpDesc& desc) {
   return make_problem(desc, matmul_bias_activation_of(desc), true);
 }
 
-cudaDataType_t data_type(int32_t dtype) {
+cudaDataType_t cuda_type_of(int32_t dtype) {
   switch (dtype) {
     case GPUNN_BF16:
       return CUDA_R_16BF;
@@ -95,7 +95,7 @@ cublasComputeType_t compute_type(const MatmulProblem& problem) {
 class LtOperation {
  public:
   LtOperation(const MatmulProblem& problem, bool fused)
-      : lt_(cublaslt()), fused_(fused), type_(data_type(problem.dtype)) {
+      : lt_(cublaslt()), fused_(fused), type_(cuda_type_of(problem.dtype)) {
     const Matmul& shape = problem.shape;
     check(lt_.create_operation(&operation_, compute_type(problem), CUDA_R_32F), "describing a product");
     set(CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -159,8 +159,6 @@ class LtOperation {
 
   void run(cublasLtHandle_t handle, const cublasLtMatmulAlgo_t& algorithm, uint64_t workspace_bytes, const OpArgs& args,
            cudaStream_t stream) {
-    constexpr float kOne = 1.0F;
-    constexpr float kZero = 0.0F;
     if (fused_) set_bias(args.in<float>(2));
     check(lt_.matmul(handle, operation_, &kOne, args.in<void>(1), a_, args.in<void>(0), b_, &kZero, args.out<void>(0),
                      d_, args.out<void>(0), d_, &algorithm, args.workspace<void>(), workspace_bytes, stream),
@@ -212,9 +210,6 @@ cublasLtMatmulAlgo_t parsed(const std::string& text) {
   if (at != end) throw Refusal("not an algorithm of cuBLASLt");
   return algorithm;
 }
-
-constexpr const char* kFused = "fused ";
-constexpr const char* kPlain = "plain ";
 
 // One algorithm of cuBLASLt, with bias and activation as its epilogue or in a kernel of our own after it.
 class LtMatmul final : public Algorithm {

@@ -19,9 +19,6 @@ namespace {
 
 using namespace backends;
 
-constexpr float kOne = 1.0F;
-constexpr float kZero = 0.0F;
-
 // x[rows, columns] as cuDNN's images of one pixel and as many channels as there are columns.
 class RowsDescriptor {
  public:

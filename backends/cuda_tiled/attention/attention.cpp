@@ -21,7 +21,7 @@ AttentionProblem problem_of(const OpDesc& desc, const Attention& shape, bool bac
           .terms = std::max({shape.queries, shape.keys, shape.width})};
 }
 
-AttentionProblem forward_problem(const OpDesc& desc) { return problem_of(desc, attention_of(desc), false); }
+AttentionProblem attention_problem(const OpDesc& desc) { return problem_of(desc, attention_of(desc), false); }
 AttentionProblem backward_problem(const OpDesc& desc) { return problem_of(desc, attention_backward_of(desc), true); }
 
 std::string key_of(const AttentionProblem& problem) {
@@ -82,7 +82,7 @@ uint64_t workspace_of(const AttentionProblem& problem) {
   return static_cast<uint64_t>(problem.heads()) * static_cast<uint64_t>(problem.shape.queries) * sizeof(float);
 }
 
-std::vector<Variant<AttentionProblem>> variants() {
+std::vector<Variant<AttentionProblem>> attention_variants() {
   return {
       {.name = "attention:mma_sync", .refuses = mma_sync_refuses, .workspace_bytes = workspace_of, .run = run_mma_sync},
       {.name = "attention:fma", .refuses = fma_refuses, .workspace_bytes = workspace_of, .run = attention_fma}};
@@ -91,8 +91,8 @@ std::vector<Variant<AttentionProblem>> variants() {
 }  // namespace
 
 void add_attention_kernels(TiledDevice& device) {
-  add_variants(device, GPUNN_OP_ATTENTION, forward_problem, key_of, variants(), Dtypes::floating);
-  add_variants(device, GPUNN_OP_ATTENTION_BACKWARD, backward_problem, key_of, variants(), Dtypes::floating);
+  add_variants(device, GPUNN_OP_ATTENTION, attention_problem, key_of, attention_variants(), Dtypes::floating);
+  add_variants(device, GPUNN_OP_ATTENTION_BACKWARD, backward_problem, key_of, attention_variants(), Dtypes::floating);
 }
 
 }  // namespace gpunn::cuda_tiled

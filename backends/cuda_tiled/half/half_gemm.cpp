@@ -85,7 +85,7 @@ void run(const HalfGemm& problem, cudaStream_t stream, const OpArgs& args) {
 }
 
 template <int kTile>
-Variant<HalfGemm> variant(const char* name) {
+Variant<HalfGemm> gemm_variant(const char* name) {
   return {.name = name, .refuses = refuses<kTile>, .workspace_bytes = workspace<kTile>, .run = run<kTile>};
 }
 
@@ -93,8 +93,9 @@ Variant<HalfGemm> variant(const char* name) {
 
 std::vector<Variant<HalfGemm>> half_gemm_variants() {
   // First the one that is nowhere far behind, which runs where nothing may be timed.
-  return {variant<3>("gemm:half_128x128"), variant<0>("gemm:half_128x256"), variant<1>("gemm:half_256x128"),
-          variant<2>("gemm:half_128x192"), variant<4>("gemm:half_128x64"),  variant<5>("gemm:half_128x64_deep")};
+  return {gemm_variant<3>("gemm:half_128x128"), gemm_variant<0>("gemm:half_128x256"),
+          gemm_variant<1>("gemm:half_256x128"), gemm_variant<2>("gemm:half_128x192"),
+          gemm_variant<4>("gemm:half_128x64"),  gemm_variant<5>("gemm:half_128x64_deep")};
 }
 
 void add_half_gemm_kernels(TiledDevice& device) {

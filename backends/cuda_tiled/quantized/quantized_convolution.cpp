@@ -173,7 +173,7 @@ Variant<QuantizedConvolution> quantized_stem_variant() {
               }};
 }
 
-std::vector<Variant<QuantizedConvolution>> variants() {
+std::vector<Variant<QuantizedConvolution>> quantized_variants() {
   return {
       variant_of_tile<0, false>("quantized:128x128"),      variant_of_tile<1, false>("quantized:128x128_deep"),
       variant_of_tile<2, false>("quantized:128x256"),      variant_of_tile<3, false>("quantized:256x128"),
@@ -188,14 +188,14 @@ std::vector<Variant<QuantizedConvolution>> variants() {
 }  // namespace
 
 void add_quantized_convolution_kernels(TiledDevice& device) {
-  std::vector<Variant<QuantizedConvolution>> dense = variants();
+  std::vector<Variant<QuantizedConvolution>> dense = quantized_variants();
   dense.push_back({.name = "quantized:rows",
                    .refuses = refuses_rows,
                    .run = [](const QuantizedConvolution& problem, cudaStream_t stream, const OpArgs& args) {
                      launch_dense_rows(arguments_of(problem, args), stream);
                    }});
   add_variants(device, GPUNN_OP_QUANTIZED_LINEAR, dense_problem_of, key_of, std::move(dense));
-  add_variants(device, GPUNN_OP_QUANTIZED_CONV2D, problem_of, key_of, variants(), Dtypes::f32,
+  add_variants(device, GPUNN_OP_QUANTIZED_CONV2D, problem_of, key_of, quantized_variants(), Dtypes::f32,
                Layouts::channels_last_too);
 }
 

@@ -13,9 +13,9 @@ namespace {
 using namespace plugin;
 using backends::Refusal;
 
-class Matcher {
+class PoolMatcher {
  public:
-  Matcher(const ProgramDesc& desc, std::size_t first, std::size_t limit)
+  PoolMatcher(const ProgramDesc& desc, std::size_t first, std::size_t limit)
       : desc_(desc), first_(first), limit_(std::min(limit, desc.ops() - first)) {}
 
   // Throws Refusal.
@@ -88,7 +88,7 @@ class Matcher {
 
 PoolSubgraph match_pool(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   try {
-    return Matcher(desc, first, limit).run();
+    return PoolMatcher(desc, first, limit).run();
   } catch (const Refusal& refusal) {
     PoolSubgraph none;
     none.reason = refusal.what();

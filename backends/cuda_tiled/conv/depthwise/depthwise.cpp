@@ -18,9 +18,8 @@ namespace {
 using backends::ConvolutionPass;
 using backends::ConvolutionShape;
 using depthwise::Addresses;
-using Problem = DepthwiseProblem;
 
-Problem problem_of(const OpDesc& desc, ConvolutionPass pass, const ConvolutionShape& shape) {
+DepthwiseProblem depthwise_problem_of(const OpDesc& desc, ConvolutionPass pass, const ConvolutionShape& shape) {
   backends::require(shape.group_inputs == 1 && shape.groups > 1, "a group has several channels, or there is but one");
   return {.pass = pass,
           .shape = shape,
@@ -30,27 +29,27 @@ Problem problem_of(const OpDesc& desc, ConvolutionPass pass, const ConvolutionSh
           .terms = terms_of(pass, shape)};
 }
 
-Problem forward_problem(const OpDesc& desc) {
-  return problem_of(desc, ConvolutionPass::forward, backends::convolution_of(desc));
+DepthwiseProblem forward_problem(const OpDesc& desc) {
+  return depthwise_problem_of(desc, ConvolutionPass::forward, backends::convolution_of(desc));
 }
 
-Problem bias_activation_problem(const OpDesc& desc) {
+DepthwiseProblem bias_activation_problem(const OpDesc& desc) {
   const backends::ConvolutionBiasActivation op = backends::convolution_bias_activation_of(desc);
-  Problem problem = problem_of(desc, ConvolutionPass::forward, op.shape);
+  DepthwiseProblem problem = depthwise_problem_of(desc, ConvolutionPass::forward, op.shape);
   problem.bias = true;
   problem.relu = op.relu;
   return problem;
 }
 
-Problem data_gradient_problem(const OpDesc& desc) {
-  return problem_of(desc, ConvolutionPass::backward_data, backends::convolution_backward_data_of(desc));
+DepthwiseProblem data_gradient_problem(const OpDesc& desc) {
+  return depthwise_problem_of(desc, ConvolutionPass::backward_data, backends::convolution_backward_data_of(desc));
 }
 
-Problem weight_gradient_problem(const OpDesc& desc) {
-  return problem_of(desc, ConvolutionPass::backward_filter, backends::convolution_backward_filter_of(desc));
+DepthwiseProblem weight_gradient_problem(const OpDesc& desc) {
+  return depthwise_problem_of(desc, ConvolutionPass::backward_filter, backends::convolution_backward_filter_of(desc));
 }
 
-std::string key_of(const Problem& problem) {
+std::string key_of(const DepthwiseProblem& problem) {
   std::string key = "depthwise";
   if (problem.pass == ConvolutionPass::backward_data) key += "_backward_data";
   if (problem.pass == ConvolutionPass::backward_filter) key += "_backward_filter";
@@ -59,7 +58,7 @@ std::string key_of(const Problem& problem) {
          (problem.channels_last ? " channels-last" : "");
 }
 
-Addresses addresses_of(const Problem& problem, const OpArgs& args) {
+Addresses addresses_of(const DepthwiseProblem& problem, const OpArgs& args) {
   Addresses at{.out = args.out<void>(0), .workspace = args.workspace<float>()};
   switch (problem.pass) {
     case ConvolutionPass::forward:
@@ -85,29 +84,29 @@ bool all_aligned(const Addresses& at) {
   return cuda::are_aligned({at.x, at.w, at.y, at.out}, kWidest);
 }
 
-void run_general(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
+void run_general(const DepthwiseProblem& problem, cudaStream_t stream, const OpArgs& args) {
   depthwise::run_general(problem, addresses_of(problem, args), stream);
 }
 
-std::string sliding_refuses(const Problem& problem) {
+std::string sliding_refuses(const DepthwiseProblem& problem) {
   return problem.channels_last ? depthwise::channels_last_refuses(problem) : depthwise::packed_refuses(problem);
 }
 
 // That of the general kernel too, for tensors that are not aligned.
-uint64_t sliding_workspace_bytes(const Problem& problem) {
+uint64_t sliding_workspace_bytes(const DepthwiseProblem& problem) {
   return problem.channels_last
              ? std::max(depthwise::channels_last_workspace_bytes(problem), depthwise::general_workspace_bytes(problem))
              : depthwise::packed_workspace_bytes(problem);
 }
 
-void run_sliding(const Problem& problem, cudaStream_t stream, const OpArgs& args) {
+void run_sliding(const DepthwiseProblem& problem, cudaStream_t stream, const OpArgs& args) {
   const Addresses at = addresses_of(problem, args);
   if (!problem.channels_last) return depthwise::run_packed(problem, at, stream);
   if (!all_aligned(at)) return depthwise::run_general(problem, at, stream);
   depthwise::run_channels_last(problem, at, stream);
 }
 
-std::vector<Variant<Problem>> variants() {
+std::vector<Variant<DepthwiseProblem>> depthwise_variants() {
   return {{.name = "conv:depthwise:sliding",
            .refuses = sliding_refuses,
            .workspace_bytes = sliding_workspace_bytes,
@@ -122,8 +121,8 @@ std::vector<Variant<Problem>> variants() {
 
 // Registered before the other convolutions, from which it thus takes what it serves.
 void add_depthwise_kernels(TiledDevice& device) {
-  const auto add = [&](int32_t op, Problem (*problem)(const OpDesc&)) {
-    add_variants(device, op, problem, key_of, variants(), Dtypes::floating, Layouts::channels_last_too);
+  const auto add = [&](int32_t op, DepthwiseProblem (*problem)(const OpDesc&)) {
+    add_variants(device, op, problem, key_of, depthwise_variants(), Dtypes::floating, Layouts::channels_last_too);
   };
   add(GPUNN_OP_CONV2D, forward_problem);
   add(GPUNN_OP_CONV2D_BIAS_ACTIVATION, bias_activation_problem);
