@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import zlib
+from typing import NamedTuple
 
 BENCH = pathlib.Path(__file__).resolve().parent
 ROOT = BENCH.parent
@@ -32,13 +33,42 @@ CONV_3X3 = [
     "128,512,4,4,512,3,3,pad=1",
 ]
 CONV_5X5 = ["512,6,12,12,16,5,5"]
-# What, experiment, network of peers/steps.py, batch, precision, and what is wanted: a ratio, or milliseconds.
+
+
+class Step(NamedTuple):
+    """A training step: what is wanted of it is a ratio, or milliseconds."""
+
+    experiment: str
+    network: str  # of peers/steps.py
+    batch: int
+    precision: str
+    wanted: dict[str, float]
+    images: str = ""  # a key of IMAGES, where the experiment's own will not do
+
+    def key(self, mode):
+        return f"{self.network}:{self.batch}:{self.precision}:{mode}"
+
+
+# Side in pixels of random images, and what makes an experiment take them.
+IMAGES = {
+    "cifar": (32, []),
+    "photos": (224, ["data.image_size=224", "data.channels=3", "model.parameters.stem=imagenet"]),
+}
 STEPS = [
-    ("LeNet-5 step", "lenet_mnist", "lenet", 128, "fp32", {"milliseconds": 0.030}),
-    ("MLP 784-128-10 step", "mlp_mnist", "mlp", 128, "fp32", {"milliseconds": 0.012}),
-    ("ResNet-18 CIFAR step", "resnet18_cifar10", "resnet18", 512, "fp32", {"ratio": 1.3}),
-    ("ResNet-18 CIFAR step", "resnet18_cifar10", "resnet18", 512, "tf32", {"ratio": 1.3}),
-    ("ResNet-50 28x28 step", "resnet50_mnist", "resnet50", 32, "tf32", {"ratio": 1.25}),
+    Step("experiments/lenet_mnist.yaml", "lenet", 128, "fp32", {"milliseconds": 0.030}),
+    Step("experiments/lenet_mnist.yaml", "lenet", 512, "fp32", {"milliseconds": 0.070}),
+    Step("experiments/lenet_mnist.yaml", "lenet", 2048, "fp32", {"milliseconds": 0.200}),
+    Step("experiments/mlp_mnist.yaml", "mlp", 128, "fp32", {"milliseconds": 0.012}),
+    Step("experiments/resnet18_cifar10.yaml", "resnet18", 512, "fp32", {"ratio": 1.3}, "cifar"),
+    Step("experiments/resnet18_cifar10.yaml", "resnet18", 512, "tf32", {"ratio": 1.3}, "cifar"),
+    Step("experiments/resnet18_cifar10.yaml", "resnet18", 512, "bf16", {"ratio": 1.3}, "cifar"),
+    Step("experiments/resnet50_mnist.yaml", "resnet50", 32, "tf32", {"ratio": 1.25}),
+    Step("experiments/resnet50_mnist.yaml", "resnet50_224", 64, "tf32", {"ratio": 1.42}, "photos"),
+    Step("experiments/resnet50_mnist.yaml", "resnet50_224", 128, "bf16", {"ratio": 1.58}, "photos"),
+    Step("experiments/vgg11_cifar10.yaml", "vgg11", 256, "bf16", {"ratio": 1.3}, "cifar"),
+    Step("bench/depthwise_cifar10.yaml", "depthwise", 128, "fp32", {"ratio": 1.3}, "cifar"),
+    Step("bench/depthwise_cifar10.yaml", "depthwise", 128, "tf32", {"ratio": 1.3}, "cifar"),
+    Step("bench/depthwise_cifar10.yaml", "depthwise", 128, "bf16", {"ratio": 1.3}, "cifar"),
 ]
 # The same with little work, to try the program where there is no GPU.
 TINY = {
@@ -46,8 +76,9 @@ TINY = {
     "conv_3x3": ["2,8,8,8,8,3,3,pad=1"],
     "conv_5x5": ["4,6,12,12,16,5,5"],
     "steps": [
-        ("LeNet-5 step", "lenet_mnist", "lenet", 16, "fp32", {"milliseconds": 0.030}),
-        ("ResNet-18 CIFAR step", "resnet18_cifar10", "resnet18", 2, "fp32", {"ratio": 1.3}),
+        Step("experiments/lenet_mnist.yaml", "lenet", 16, "fp32", {"milliseconds": 0.030}),
+        Step("experiments/resnet18_cifar10.yaml", "resnet18", 2, "fp32", {"ratio": 1.3}, "cifar"),
+        Step("experiments/resnet50_mnist.yaml", "resnet50_224", 2, "bf16", {"ratio": 1.3}, "photos"),
     ],
 }
 
@@ -56,7 +87,8 @@ def run(command):
     done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, check=False)
     # Exit code 1: gpunn has measured and found something wrong, which its rows tell.
     if done.returncode not in (0, 1) or not done.stdout:
-        sys.exit(f"compare: '{' '.join(map(str, command))}' failed ({done.returncode})")
+        print(f"compare: '{' '.join(map(str, command))}' failed ({done.returncode})", file=sys.stderr)
+        sys.exit(2)
     return done.stdout.decode()
 
 
@@ -72,14 +104,14 @@ def png(pixels, side):
     return signature + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 1)) + chunk(b"IEND", b"")
 
 
-def make_images(folder, count):
-    """Random colour images of 32x32 in ten classes: what a step takes does not hang on what is in the pictures."""
+def make_images(folder, count, side):
+    """Random colour images in ten classes: what a step takes does not hang on what is in the pictures."""
     source = random.Random(1)
     for part in ("train", "test"):
         for i in range(count):
             place = folder / part / f"class{i % 10}"
             place.mkdir(parents=True, exist_ok=True)
-            (place / f"{i}.png").write_bytes(png(source.randbytes(3 * 32 * 32), 32))
+            (place / f"{i}.png").write_bytes(png(source.randbytes(3 * side * side), side))
 
 
 class Table:
@@ -160,39 +192,47 @@ class Table:
         self.rows.append(row)
         self.out(row)
 
-    def steps(self):
-        modes = self.chosen.modes.split(",")
-        names = [f"{s[2]}:{s[3]}:{s[4]}:{mode}" for s in self.plan["steps"] for mode in modes]
-        command = [self.chosen.python, BENCH / "peers/steps.py", "--device", self.chosen.device, *names]
-        command += ["--threads", self.chosen.threads, "--steps-timed", self.chosen.steps]
-        if self.chosen.tiny:
-            command += ["--warmup", 2]
-        peers = {row["step"]: row for row in map(json.loads, run(command).splitlines())}
-        with tempfile.TemporaryDirectory() as folder:
-            images = pathlib.Path(folder)
-            if any(step[2] == "resnet18" for step in self.plan["steps"]):
-                make_images(images, 64 if self.chosen.tiny else 2048)
-            for step in self.plan["steps"]:
-                self.step(step, peers, images)
+    def peers(self, steps):
+        """PyTorch's rows by step: half precision in channels-last, as it is fastest there."""
+        rows = {}
+        for half in (False, True):
+            keys = [step.key(mode) for step in steps for mode in self.modes if (step.precision == "bf16") == half]
+            if not keys:
+                continue
+            command = [self.chosen.python, BENCH / "peers/steps.py", "--device", self.chosen.device, *keys]
+            command += ["--threads", self.chosen.threads, "--steps-timed", self.chosen.steps]
+            command += ["--layout", "channels_last"] if half else []
+            command += ["--warmup", 2] if self.chosen.tiny else []
+            rows |= {row["step"]: row for row in map(json.loads, run(command).splitlines())}
+        return rows
 
-    def step(self, step, peers, images):
-        what, experiment, network, batch, precision, wanted = step
-        command = [self.chosen.gpunn, "bench", ROOT / f"experiments/{experiment}.yaml", "--backend", self.chosen.backend]
+    def steps(self):
+        self.modes = self.chosen.modes.split(",")
+        peers = self.peers(self.plan["steps"])
+        with tempfile.TemporaryDirectory() as folder:
+            for name in sorted({step.images for step in self.plan["steps"] if step.images}):
+                make_images(pathlib.Path(folder, name), 64 if self.chosen.tiny else 2048, min(IMAGES[name][0], 64))
+            for step in self.plan["steps"]:
+                self.step(step, peers, folder)
+
+    def step(self, step, peers, folder):
+        command = [self.chosen.gpunn, "bench", ROOT / step.experiment, "--backend", self.chosen.backend]
         command += ["--repeats", max(self.chosen.steps // 10, 5), "--threads", self.chosen.threads, "--json"]
-        command += ["--precision", precision, "--set", f"data.batch_size={batch}"]
-        if network == "resnet18":
-            command += ["--set", "data.dataset=image_folder", "--set", f"data.path={images}"]
-        mine = json.loads(run(command))
-        all_modes = {mode: peers[f"{network}:{batch}:{precision}:{mode}"] for mode in self.chosen.modes.split(",")}
+        command += ["--precision", step.precision]
+        settings = [f"data.batch_size={step.batch}"]
+        if step.images:
+            settings += ["data.dataset=image_folder", f"data.path={folder}/{step.images}", *IMAGES[step.images][1]]
+        mine = json.loads(run(command + [word for setting in settings for word in ("--set", setting)]))
+        all_modes = {mode: peers[step.key(mode)] for mode in self.modes}
         seconds = {mode: row["median_seconds"] for mode, row in all_modes.items() if "median_seconds" in row}
         # The graph's time is the target; without one, the best time.
         theirs = seconds.get("graph", min(seconds.values(), default=None))
         self.add(
-            f"{what}, batch {batch}, {precision}",
+            f"{all_modes[self.modes[0]]['what']}, batch {step.batch}, {step.precision}",
             mine["median_seconds"],
             theirs,
-            wanted,
-            samples_per_second=batch / mine["median_seconds"],
+            step.wanted,
+            samples_per_second=step.batch / mine["median_seconds"],
             torch_modes=seconds,
             captured=mine["captured"],
         )
