@@ -37,12 +37,15 @@ TEST_CASE("the cpu backend passes every suite, with nothing left out", "[cpu]") 
 }
 
 TEST_CASE("every wrong kernel is found, and no right one is blamed", "[long]") {
-  const gpunn::CheckReport report = gpunn::check(options_for("faulty"));
-  CHECK_FALSE(report.ok());
-  const auto failed = failures(report, "ops");
   const std::set<std::string> wrong{"MATMUL",     "RELU",     "ADD",           "MEAN_ROWS",
                                     "SCALE",      "BIAS_ADD", "RELU_BACKWARD", "NLL_LOSS_BACKWARD",
                                     "TABLE_LOAD", "MSE_LOSS", "ADVANCE"};
+  gpunn::CheckOptions options = options_for("faulty");
+  options.without = {" f16[", " bf16[", "CONV2D",
+                     "ATTENTION"};  // which are the base's alone, and take most of the time
+  const gpunn::CheckReport report = gpunn::check(options);
+  CHECK_FALSE(report.ok());
+  const auto failed = failures(report, "ops");
   CHECK(names(failed) == wrong);
   CHECK(names(failures(report, "abi")).empty());
 
