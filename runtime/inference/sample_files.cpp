@@ -58,7 +58,7 @@ class FeatureTable {
     std::vector<std::string> fields;
     if (!reader_.next(fields)) throw Error(file_.string() + ": the file has no lines; expected a CSV table");
     width_ = fields.size();
-    const bool header = !std::ranges::all_of(fields, [](const auto& f) { return data::number_of(f).has_value(); });
+    const bool header = is_header(fields);
     if (header && !info_.input.columns.empty()) {
       find_by_name(fields);
     } else {
@@ -74,11 +74,36 @@ class FeatureTable {
  private:
   std::size_t features() const { return static_cast<std::size_t>(info_.input.sample.shape.front()); }
 
+  bool fits_by_place() const { return width_ == features() || width_ == features() + 1; }
+
+  // A label may be a word, so that it does not tell names from a first row; neither do names that are numbers.
+  bool is_header(const std::vector<std::string>& fields) {
+    const auto is_number = [](const std::string& field) { return data::number_of(field).has_value(); };
+    const std::vector<std::string>& columns = info_.input.columns;
+    const auto is_there = [&](const auto& column) { return std::ranges::find(fields, column) != fields.end(); };
+    if (!columns.empty() && std::ranges::all_of(columns, is_there)) return true;
+    if (!fits_by_place()) return !std::ranges::all_of(fields, is_number);
+    find_by_place();
+    return !std::ranges::all_of(places_, [&](std::size_t place) { return is_number(fields[place]); });
+  }
+
+  // Of columns with the same name the first of the model's is the first of the table's, and so on.
   void find_by_name(const std::vector<std::string>& names) {
+    places_.clear();
+    label_.reset();
     std::vector<std::string> missing;
-    for (const std::string& wanted : info_.input.columns) {
-      const auto found = std::ranges::find(names, wanted);
-      if (found == names.end()) missing.push_back(in_quotes(wanted));
+    const std::vector<std::string>& columns = info_.input.columns;
+    for (auto wanted = columns.begin(); wanted != columns.end(); ++wanted) {
+      if (std::ranges::count(names, *wanted) > std::ranges::count(columns, *wanted)) {
+        reader_.fail("the column " + in_quotes(*wanted) + " is there " +
+                     std::to_string(std::ranges::count(names, *wanted)) + " times; the model knows " +
+                     std::to_string(std::ranges::count(columns, *wanted)) + "; rename the others");
+      }
+      auto found = std::ranges::find(names, *wanted);
+      for (auto again = std::count(columns.begin(), wanted, *wanted); again > 0 && found != names.end(); --again) {
+        found = std::find(found + 1, names.end(), *wanted);
+      }
+      if (found == names.end()) missing.push_back(in_quotes(*wanted));
       places_.push_back(static_cast<std::size_t>(found - names.begin()));
     }
     if (!missing.empty()) {
@@ -95,7 +120,9 @@ class FeatureTable {
 
   // The features alone, or one column more, which is that of the labels.
   void find_by_place() {
-    if (width_ != features() && width_ != features() + 1) {
+    places_.clear();
+    label_.reset();
+    if (!fits_by_place()) {
       reader_.fail("the model takes " + std::to_string(features()) + " columns of numbers, found " +
                    std::to_string(width_) + " columns; if they are not separated by a '" +
                    std::string(1, data::delimiter_of(table_.delimiter)) + "', say so with --set data.delimiter=...");

@@ -106,6 +106,22 @@ class StandAlone(ProgramTest):
         refused = self.gpunn("eval", run, "--set", "data.image_size=[10, 12]", code=2).stderr
         self.assertIn("a sample is u8[1, 10, 12], the model takes u8[1, 12, 12]", refused)
 
+    def test_rows_of_a_table_are_those_of_the_training_where_names_are_missing_or_there_twice(self):
+        rows = [(x / 10, y / 10, "above" if x > y else "below") for x in range(20) for y in range(20) if x != y]
+        lines = "".join(f"{x},{y},{side}\n" for x, y, side in rows)
+        for name, header in (("nameless", ""), ("same", "x,x,side\n")):
+            (self.folder / f"{name}.csv").write_text(header + lines)
+            (self.folder / f"{name}.yaml").write_text(
+                "model: {layers: [linear: {units: 2}]}\n"
+                f"data: {{dataset: csv, path: {name}.csv, test_path: {name}.csv, header: {str(bool(header)).lower()}, "
+                "batch_size: 19}\noptimizer: {learning_rate: 0.5}\ntraining: {epochs: 5}\nbackend: cpu\n")
+            done = self.gpunn("run", f"{name}.yaml", "--runs", "table_runs", "--json", "--quiet")
+            run = json.loads(done.stdout.splitlines()[-1])["run"]
+            of_table = self.predictions(run, f"{name}.csv")
+            of_rows = self.predictions(run, "--row", "0", "--row", str(len(rows) - 1))
+            self.assertEqual(len(of_table), len(rows))
+            self.assertEqual([of_table[0]["top"], of_table[-1]["top"]], [one["top"] for one in of_rows])
+
     def test_rows_of_a_table_are_predicted_by_the_names_of_its_columns(self):
         rows = [(x / 10, y / 10, "above" if x > y else "below") for x in range(20) for y in range(20) if x != y]
         table = self.folder / "plane.csv"
@@ -138,6 +154,9 @@ class StandAlone(ProgramTest):
         (self.folder / "text.csv").write_text("x,y\n1,two\n")
         self.assertIn("text.csv:2: column 1: expected a number, found 'two'",
                       self.gpunn("predict", run, "text.csv", code=1).stderr)
+        (self.folder / "twice.csv").write_text("x,y,x\n1,2,3\n")
+        self.assertIn("the column 'x' is there 2 times; the model knows 1",
+                      self.gpunn("predict", run, "twice.csv", code=1).stderr)
         image = self.folder / "some.pgm"
         write_pgm(image, 10, 1)
         self.assertIn("not images; give it a CSV file", self.gpunn("predict", run, image, code=2).stderr)
