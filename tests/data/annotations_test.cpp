@@ -131,6 +131,8 @@ TEST_CASE("COCO: categories by their ids, corners from sizes, crowds; lists that
           "annotations[0]: category_id 1 is none");
   refused("{" + images + "," + categories + R"(,"annotations":[{"image_id":7,"category_id":9,"bbox":[0,0,1]}]})",
           "annotations[0]: bbox: expected [x, y, width, height]");
+  refused("{" + images + "," + categories + R"(,"annotations":[{"image_id":7,"category_id":9,"bbox":[0,0,1,1e999]}]})",
+          "no sound JSON");
 }
 
 TEST_CASE("YOLO: shares of the sides, labels beside the images or in their own folder, names by number") {
@@ -155,6 +157,8 @@ TEST_CASE("YOLO: shares of the sides, labels beside the images or in their own f
   CHECK_THROWS_WITH(read_yolo(root / "images", root / "names.txt"), Contains("b.txt:1") && Contains("no class 2"));
   write_file(root / "images/train/b.txt", "1 0.5 0.5 0.5\n");
   CHECK_THROWS_WITH(read_yolo(root / "images", root / "names.txt"), Contains("expected 5 numbers"));
+  write_file(root / "images/train/b.txt", "70000 0.5 0.5 0.5 0.2\n");
+  CHECK_THROWS_WITH(read_yolo(root / "images", {}), Contains("b.txt:1") && Contains("from 0 to 65535"));
 }
 
 TEST_CASE("a table with a box a line gathers those of an image") {

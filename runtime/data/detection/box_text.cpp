@@ -23,6 +23,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// Without a file of names, the largest number says how many classes there are.
+constexpr double kMostYoloClasses = 65536;
+
 // "a/images/b/1.jpg" has its boxes in "a/labels/b/1.txt" or, if that is not there, beside it.
 fs::path label_file(const fs::path& image) {
   std::vector<fs::path> parts(image.begin(), image.end());
@@ -51,10 +54,10 @@ NamedBox yolo_box(const std::string& line, const std::vector<std::string>& class
     throw Error(where + ": expected 5 numbers, class x y width height, found " + std::to_string(numbers.size()));
   }
   const double number = numbers[0];
-  if (number < 0 || number != std::floor(number) ||
-      (!classes.empty() && number >= static_cast<double>(classes.size()))) {
+  const double most = classes.empty() ? kMostYoloClasses : static_cast<double>(classes.size());
+  if (number < 0 || number != std::floor(number) || number >= most) {
     throw Error(where + ": there is no class " + line.substr(0, line.find(' ')) +
-                (classes.empty() ? "; expected a whole number from 0"
+                (classes.empty() ? "; expected a whole number from 0 to 65535"
                                  : "; there are " + std::to_string(classes.size()) + " names, from 0"));
   }
   const double x = numbers[1], y = numbers[2], w = numbers[3] / 2, h = numbers[4] / 2;

@@ -79,7 +79,7 @@ Annotations read_coco(const fs::path& file, const fs::path& images) {
   json root;
   try {
     root = json::parse(files::read_text(file, kMostJsonBytes));
-  } catch (const json::parse_error& error) {
+  } catch (const json::exception& error) {  // a number beyond f64 is no parse_error
     throw Error(file.string() + ": no sound JSON: " + error.what());
   }
   if (!root.is_object()) throw Error(file.string() + ": expected an object of images, annotations and categories");
