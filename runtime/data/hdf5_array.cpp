@@ -62,6 +62,8 @@ std::string type_text(hid_t dataset) {
       return (H5Tget_sign(type) == H5T_SGN_NONE ? "u" : "i") + bits;
     case H5T_FLOAT:
       return "f" + bits;
+    case H5T_ENUM:
+      return "enum" + bits;
     case H5T_STRING:
       return "text";
     default:
@@ -122,7 +124,8 @@ Hdf5Array::Hdf5Array(const Hdf5File& file, const std::string& name)
   told(file.path(), [&] {
     shape_ = shape_of(dataset_);
     const Handle type(H5Dget_type(dataset_), H5Tclose, "read the type of '" + array_ + "'");
-    integers_ = H5Tget_class(type) == H5T_INTEGER;
+    // NumPy's bools are an enumeration of 0 and 1; HDF5 reads such values as integers.
+    integers_ = H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_ENUM;
     bytes_ = integers_ && H5Tget_size(type) == 1 && H5Tget_sign(type) == H5T_SGN_NONE;
     if (!integers_ && H5Tget_class(type) != H5T_FLOAT) fail("expected numbers, found " + type_text(dataset_));
     if (shape_.empty()) fail("expected an array, found a single value");

@@ -126,6 +126,18 @@ TEST_CASE("numbers other than bytes become floats, and labels may be a column") 
   CHECK(set.test.labels == std::vector<int32_t>{3});
   CHECK(set.classes == 4);
 
+  // As h5py writes NumPy's bools.
+  const Handle bools(H5Tenum_create(H5T_NATIVE_INT8), H5Tclose, "an enumeration");
+  for (const auto& [name, number] : {std::pair{"FALSE", int8_t{0}}, std::pair{"TRUE", int8_t{1}}}) {
+    H5Tenum_insert(bools, name, &number);
+  }
+  file.put<int8_t>("train/y", bools, {3}, {1, 0, 1});
+  CHECK(file.load().train.labels == std::vector<int32_t>{1, 0, 1});
+  file.put<int8_t>("train/x", bools, {3, 2}, {1, 0, 0, 0, 1, 1});
+  const Dataset of_bools = file.load();
+  std::memcpy(values.data(), of_bools.train.values.data(), 24);
+  CHECK(values == std::vector<float>{1, 0, 0, 0, 1, 1});
+
   File other;
   other.put<double>("train/x", H5T_NATIVE_DOUBLE, {1, 2}, {1, 2});
   other.put_labels("train/y", {0});
