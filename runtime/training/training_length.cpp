@@ -34,8 +34,14 @@ TrainingLength training_length(const Experiment& experiment, const Dataset& data
   };
   if (dataset.train.rows() == 0) fail("the data set '" + dataset.name + "' has no training samples");
   if (dataset.test.rows() == 0 && !dataset.unwatched) {
-    fail("the data set '" + dataset.name + "' has no test samples in " + dataset.source +
-         "; put data.test_fraction: 0.2 to take a fifth of the samples, or say with data.test_path where they are");
+    if (experiment.data.test_fraction > 0) {
+      fail("data.test_fraction takes none of the " + std::to_string(dataset.train.rows()) + " samples of '" +
+           dataset.name + "'; give a larger one, or more samples");
+    }
+    const bool boxes = dataset.targets == TargetKind::boxes;
+    const std::string share = "put data.test_fraction: 0.2 to take a fifth of the samples, or ";
+    fail("the data set '" + dataset.name + "' has no test samples in " + dataset.source + "; " + (boxes ? "" : share) +
+         "say with data.test_path where they are" + (boxes ? ", or with data.test_boxes which" : ""));
   }
   const int64_t rows_of_step = experiment.data.batch_size * experiment.accumulate;
   if (experiment.data.batch_size <= dataset.train.rows() && rows_of_step > dataset.train.rows()) {

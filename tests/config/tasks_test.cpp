@@ -96,6 +96,8 @@ TEST_CASE("boxes and the task that finds them go together, and mistakes in their
   CHECK_THAT(first("detection", drawn + ", train_limit: 500"), Contains("list the images of each part"));
   CHECK_THAT(first("detection", drawn + ", epoch_samples: 8"), Contains("is less than one batch"));
   CHECK_THAT(first("detection", "dataset: detection_folder, path: x, format: coco"), Contains("data.boxes"));
+  CHECK_THAT(first("detection", "dataset: detection_folder, path: x, format: csv, boxes: x.csv, test_path: y"),
+             Contains("data.test_boxes"));
   CHECK(parse_experiment(task_text("detection", drawn), "e.yaml").loss.type() == LossKind::focal);
 }
 

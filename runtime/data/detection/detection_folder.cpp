@@ -78,6 +78,9 @@ void check_detection_folder(const DataConfig& config, const config::GivenKeys& g
   if (listed && settings.boxes.empty() && given.sound("data.boxes")) {
     found.add(given.place("data.dataset"), "data.boxes: the file with the boxes is missing");
   }
+  if (listed && !config.test_path.empty() && settings.test_boxes.empty() && given.sound("data.test_boxes")) {
+    found.add(given.place("data.test_path"), "data.test_boxes: the file with the boxes of the test part is missing");
+  }
 }
 
 }  // namespace

@@ -172,10 +172,25 @@ class Tasks(ProgramTest):
         done = self.gpunn("run", DIABETES, "--set", "model.parameters.classes=4", code=2)
         self.assertIn("the task regression with the loss mean_squared_error", done.stderr)
         self.assertIn("model's last layer 'output' gives f32[32, 4]", done.stderr)
+        (self.folder / "a.pgm").write_bytes(b"P5 32 32 255\n" + bytes(32 * 32))
+        (self.folder / "boxes.csv").write_text("filename,class,xmin,ymin,xmax,ymax\na.pgm,dot,4,4,20,20\n")
+        data = "{dataset: detection_folder, format: csv, path: ., images: ., boxes: boxes.csv, image_size: 32, batch_size: 1}"
+        error = self.gpunn("run", SOURCE / "experiments" / "fcos_voc.yaml", "--backend", "cpu", "--set", f"data={data}",
+                           "--set", "init_from=null", code=2).stderr
+        self.assertIn("say with data.test_path where they are, or with data.test_boxes which", error)
+        self.assertNotIn("test_fraction", error)
         broken = self.folder / "broken.csv"
         broken.write_text("x,y\n1,2\n3,nan\n")
         done = self.gpunn("data", "inspect", broken, "--set", "task=regression", code=1)
         self.assertIn("broken.csv:3: column 'y': expected a finite number, found 'nan'", done.stderr)
+
+    def test_a_share_that_takes_no_row_is_told_as_such(self):
+        (self.folder / "few.csv").write_text("x,y,side\n1,2,a\n2,1,b\n")
+        (self.folder / "few.yaml").write_text(
+            "model: {layers: [linear: {units: 2}]}\n"
+            "data: {dataset: csv, path: few.csv, test_fraction: 0.2, batch_size: 1}\nbackend: cpu\n")
+        self.assertIn("data.test_fraction takes none of the 2 samples of 'csv'",
+                      self.gpunn("run", "few.yaml", "--runs", "few_runs", code=2).stderr)
 
     def test_help_knows_the_keys(self):
         text = self.gpunn("help", "keys").stdout
