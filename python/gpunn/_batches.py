@@ -35,12 +35,10 @@ def pair_of(batch: Any, what: str) -> tuple[Any, Any]:
 
 
 class Batches:
-    """Iterates over the caller's batches again in each epoch, so that a stream that augments takes effect. The steps of
-    an epoch are ``steps`` if given, else the length of the iterable, else those of its first pass, which is kept in
-    memory until it is learnt.
+    """Iterates over the caller's batches again in each epoch, so that a stream that augments takes effect.
 
-    Steps of an epoch are ``steps`` where it is given, else the length that the iterable tells, else those of its first
-    pass, which is kept in memory until it is learnt.
+    The steps of an epoch are ``steps`` if given, else the length of the iterable, else those of its first pass, which
+    is kept in memory until it is learnt.
     """
 
     def __init__(self, source: Any, steps: int | None, epochs: int) -> None:

@@ -22,8 +22,7 @@ _TYPES: dict[str, Any] = {"u8": np.uint8, "f32": np.float32, "f64": np.float64, 
 
 
 class Model:
-    """A trained model. It is loaded once, its weights are on the device, and it needs no data set. Threads may call it
-    at the same time; the interpreter's lock is released meanwhile. :func:`gpunn.load` opens one.
+    """A trained model. It is loaded once, its weights are on the device, and it needs no data set.
 
     Threads may call it at the same time; the interpreter's lock is released meanwhile. :func:`gpunn.load` opens one.
     """

@@ -26,8 +26,7 @@ PathLike = str | os.PathLike[str]
 
 
 class Run:
-    """A run folder. Its records, figures and weights are read when they are requested. A Run is accepted wherever the
-    path of a run folder is (``os.fspath``).
+    """A run folder. Its records, figures and weights are read when they are requested.
 
     A Run is accepted wherever the path of a run folder is (``os.fspath``).
     """

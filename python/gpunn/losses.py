@@ -14,8 +14,7 @@ _SUM_TOLERANCE = 1e-3
 
 
 class Outputs(np.ndarray[Any, np.dtype[np.float32]]):
-    """A network's output: an array that knows the kind of its numbers, until something is computed from it. ``kind`` is
-    "logits", "probabilities", "log_probabilities" or "values".
+    """A network's output: an array that knows the kind of its numbers, until something is computed from it.
 
     ``kind`` is "logits", "probabilities", "log_probabilities" or "values".
     """
