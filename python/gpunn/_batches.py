@@ -22,7 +22,7 @@ def is_batches(x: Any) -> bool:
         return (
             len(x) > 0
             and all(isinstance(one, list | tuple) and len(one) == 2 for one in x)
-            and hasattr(x[0][0], "shape")
+            and getattr(x[0][0], "ndim", 0) > 0  # else a list of rows, each with two numbers
         )
     return callable(x) or hasattr(x, "__iter__") or hasattr(x, "__getitem__")
 

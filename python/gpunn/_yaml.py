@@ -20,8 +20,8 @@ def flow(value: Any) -> str:
         return value if plain else json.dumps(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    if hasattr(value, "item") and not isinstance(value, Sequence):  # a number of numpy
-        value = value.item()
+    if hasattr(value, "tolist") and not isinstance(value, Sequence):  # a number or an array of numpy
+        value = value.tolist()
     if isinstance(value, bool | int | float):
         return flow(value) if isinstance(value, bool) else repr(value)
     if isinstance(value, Sequence):

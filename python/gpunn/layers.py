@@ -7,7 +7,7 @@ it when the network meets its first samples; None is "whatever comes".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from gpunn._core import layer_types as _layer_types
@@ -17,7 +17,7 @@ Size = int | Sequence[int]
 
 
 def _size(value: Size) -> int | list[int]:
-    return value if isinstance(value, int) else [int(part) for part in value]
+    return list(value) if isinstance(value, Iterable) else value
 
 
 class Node:

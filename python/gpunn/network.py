@@ -347,6 +347,8 @@ class Network:
         core = self._built()
         task, targets = self._learn(core, y, len(samples))
         outputs = len(core.info()["outputs"])
+        if validation_data is not None and validation_split != 0:
+            raise UsageError("give validation_data or validation_split, not both")
         checked = gathered(validation_data, "validation_data") if validation_data is not None else None
         val_x = val_y = None
         if checked is not None:
@@ -528,6 +530,11 @@ class Network:
     def save(self, file: str | os.PathLike[str]) -> None:
         """Writes a checkpoint (``.h5``), which :meth:`load`, ``gpunn.load`` and ``gpunn predict`` read; or the
         tensors alone, if the name ends in ``.safetensors``."""
+        if Path(file).suffix not in (".h5", ".hdf5", ".safetensors"):
+            raise UsageError(
+                f"{os.fspath(file)}: expected a name that ends in .h5, .hdf5 or .safetensors; gpunn.export() turns a "
+                "checkpoint into an ONNX file or an engine"
+            )
         core = self._built()
         if not self._text and core.steps == 0:
             self._apply(core, outputs=core.info()["outputs"])
@@ -639,8 +646,9 @@ def from_yaml(source: str | os.PathLike[str], *, seed: int = 1, **parameters: An
     Its blocks are taken apart and its parameters put in. ``Sequential`` where it is a chain, else ``Network``.
     """
     text = os.fspath(source)
-    origin = "model.yaml" if "\n" in text else text
-    if "\n" in text:
+    is_text = "\n" in text or ": " in text
+    origin = "model.yaml" if is_text else text
+    if is_text:
         model = "model:\n" + "".join(f"  {line}\n" for line in text.splitlines())
         if parameters:
             raise UsageError("parameters are for a model in a file; put them into the text")

@@ -107,6 +107,15 @@ def test_defaults_of_the_classes_are_those_of_the_table() -> None:
         assert set(one.keys) == required
 
 
+def test_sizes_may_be_numbers_of_numpy_and_no_fractions() -> None:
+    plain = gnn.Sequential([gnn.Conv2d(1, 2, 3), gnn.MaxPool2d((2, 1))], input_shape=(1, 6, 6))
+    layers = [gnn.Conv2d(1, np.int64(2), np.int64(3)), gnn.MaxPool2d(np.array([2, 1]))]  # type: ignore[arg-type]
+    assert gnn.Sequential(layers, input_shape=(1, 6, 6)).to_yaml() == plain.to_yaml()
+    for size in (2.5, (2.5, 2)):
+        with pytest.raises(gnn.ConfigError, match=r"expected an integer.*found.*2\.5"):
+            gnn.Sequential([gnn.Conv2d(1, 2, size)], input_shape=(1, 6, 6))  # type: ignore[arg-type]
+
+
 def test_a_chain_in_code_is_the_chain_in_yaml() -> None:
     network = gnn.Sequential(
         [gnn.Conv2d(1, 6, 5, padding=2), gnn.ReLU(), gnn.MaxPool2d(2), gnn.Flatten(), gnn.Linear(1176, 10)],
@@ -129,6 +138,7 @@ def test_branches_in_code_are_branches_in_yaml(tmp_path: Path) -> None:
     text = network.to_yaml(tmp_path / "model.yaml")
     assert "- add: {name: add1, from: [stem, conv2d2]}" in text
     again = gnn.from_yaml(tmp_path / "model.yaml")
+    assert len(gnn.from_yaml("layers: [flatten, {linear: {units: 3}}]").layers) == 2
     assert type(again) is gnn.Network
     samples = np.random.default_rng(0).normal(size=(3, 3, 8, 8)).astype(np.float32)
     assert np.array_equal(network(samples), again(samples))

@@ -371,6 +371,8 @@ def test_networks_are_saved_loaded_and_pickled(tmp_path: Path) -> None:
     network.fit(x, y, epochs=2)
     assert same(network, loaded)
     assert same(network, pickled)
+    with pytest.raises(gnn.UsageError, match=r"n\.onnx: expected a name that ends in \.h5"):
+        network.save(tmp_path / "n.onnx")
     network.save(tmp_path / "n.safetensors")
     fresh = perceptron(input_shape=(8,))
     assert "4 of 4 tensors" in fresh.load_weights(tmp_path / "n.safetensors")
@@ -563,6 +565,20 @@ def test_what_is_no_callback_is_refused(callback: Any) -> None:
         compiled().fit(x, y, callbacks=[callback])
 
 
+def test_settings_may_be_arrays_and_rows_may_be_lists_of_numpys_numbers() -> None:
+    x = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32)
+    y = (x[:, 0] > 0).astype(int)
+
+    def trained(samples: Any, weights: Any) -> gnn.Network:
+        network = gnn.Sequential([gnn.Linear(2, 2)]).compile(
+            backend="cpu", loss={"type": "cross_entropy", "class_weights": weights}
+        )
+        network.fit(samples, y)
+        return network
+
+    assert same(trained(x, [1, 2]), trained([list(row) for row in x], np.array([1.0, 2.0])))
+
+
 def test_settings_and_data_of_other_types_are_refused() -> None:
     x, y = np.zeros((8, 4), np.float32), np.zeros(8, int)
     network = gnn.Sequential([gnn.Linear(4, 3)])
@@ -570,6 +586,8 @@ def test_settings_and_data_of_other_types_are_refused() -> None:
         network.compile(optimizer=3)  # type: ignore[arg-type]
     with pytest.raises(gnn.UsageError, match=r"validation_data: expected a pair \(x, y\).*, found ndarray"):
         network.fit(x, y, validation_data=x)
+    with pytest.raises(gnn.UsageError, match="validation_data or validation_split, not both"):
+        network.fit(x, y, validation_data=(x, y), validation_split=0.5)
 
 
 def test_refused_settings_leave_the_weights() -> None:
