@@ -111,6 +111,8 @@ def test_mistakes() -> None:
         ops.vjp("conv2", x)
     with pytest.raises(gpunn.UsageError, match="has no gradient"):
         ops.vjp(ops.equal, x, x)
+    with pytest.raises(gpunn.UsageError, match=r"expected a function of gpunn\.ops.*found <ufunc 'add'>"):
+        ops.explain(np.add, x, x)
 
 
 def test_arrays_without_elements() -> None:
@@ -180,6 +182,21 @@ def test_any_dlpack_array() -> None:
     np.testing.assert_array_equal(view, np.maximum(x, 0))
 
 
+def test_what_dlpack_does_not_give_is_told() -> None:
+    class Broken(Foreign):
+        def __dlpack__(self, **_: Any) -> Any:
+            return "no capsule"
+
+    class Refusing(Foreign):
+        def __dlpack__(self, **_: Any) -> Any:
+            raise BufferError("not now")
+
+    with pytest.raises(gpunn.UsageError, match=r"Broken: its __dlpack__\(\) gives no array"):
+        ops.relu(Broken(floats(2)))
+    with pytest.raises(BufferError, match="not now"):
+        ops.relu(Refusing(floats(2)))
+
+
 def test_memory_of_results_goes_back_to_the_pool() -> None:
     x: Any = Foreign(floats(1000))
     ops.relu(x)
@@ -244,5 +261,11 @@ def test_pytorch_tensors() -> None:
     assert ops.relu(last).is_contiguous(memory_format=torch.channels_last)
     with pytest.raises(gpunn.UsageError, match="of one library"):
         ops.add(x, x.numpy())
+    negative = torch.randn(4, dtype=torch.complex64).conj().imag
+    assert negative.is_neg()
+    assert torch.equal(ops.relu(torch._neg_view(x)), (-x).relu())
+    assert torch.equal(ops.relu(negative), negative.relu())
+    with pytest.raises(gpunn.UsageError, match="out requires grad"):
+        ops.relu(x, out=out.requires_grad_())
     with pytest.raises(gpunn.UsageError, match=r"gpunn\.ops records no gradients"):
         ops.relu(x.requires_grad_())

@@ -268,6 +268,17 @@ def test_copies_of_a_module_that_has_run(tmp_path: Path) -> None:
         model(x.double())
 
 
+def test_a_tensor_with_a_negative_bit_has_the_numbers_that_it_shows() -> None:
+    x = torch.randn(4, 8)
+    layer = nn.Linear(8, 3)
+    gpunn.torch.replace(layer)
+    assert torch.allclose(layer(torch._neg_view(x)), layer(-x), atol=1e-6)
+    inputs = [x.clone().requires_grad_(), x.clone().requires_grad_()]
+    layer(inputs[0]).backward(torch._neg_view(torch.ones(4, 3)))
+    layer(inputs[1]).backward(-torch.ones(4, 3))
+    assert torch.allclose(inputs[0].grad, inputs[1].grad, atol=1e-6)
+
+
 def test_an_activation_in_place() -> None:
     """As PyTorch's: the output is the input, and what another gradient saved of it may not change."""
     relu = nn.ReLU(inplace=True)

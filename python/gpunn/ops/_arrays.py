@@ -118,6 +118,10 @@ class Library:
         """Whether it may be written."""
         return True
 
+    def is_recorded(self, array: Any) -> bool:
+        """Whether the library expects that what is computed of it, or written to it, has a gradient."""
+        return False
+
     def capturing(self) -> bool:
         return False
 
@@ -207,6 +211,8 @@ class _Torch(Library):
         code = self.codes.get(array.dtype)
         if code is None:
             raise UsageError(f"gpunn has no dtype '{array.dtype}'")
+        if array.is_neg():  # its numbers lie in memory with the other sign
+            array = array.resolve_neg()
         if array.is_contiguous():
             return (array.data_ptr(), code, array.shape, None), array
         if array.layout is not torch.strided:
@@ -235,6 +241,9 @@ class _Torch(Library):
         if self.torch.iinfo(array.dtype).max > wanted.max:
             array = array.clamp(wanted.min, wanted.max)
         return array.to(self.dtypes[dtype])
+
+    def is_recorded(self, array: Any) -> bool:
+        return bool(array.requires_grad and self.torch.is_grad_enabled())
 
     def stream(self, place: Place) -> int:
         return int(self.torch._C._cuda_getCurrentRawStream(place.device)) if place.cuda else 0
@@ -265,7 +274,11 @@ class _Dlpack(Library):
     def describe(self, array: Any, place: Place) -> tuple[Described, Any]:
         if place.cuda:
             array = array.__dlpack__(stream=self.stream(place) or 1)
-        described, _, _, keep = _core.describe_array(array)
+        try:
+            described, _, _, keep = _core.describe_array(array)
+        except RuntimeError as error:  # which says nothing of the reason
+            array.__dlpack__()
+            raise UsageError(f"{type(array).__name__}: its __dlpack__() gives no array that gpunn can read") from error
         if described[1] < 0:
             raise UsageError("gpunn has no such dtype; it has " + ", ".join(DTYPES))
         return described, keep

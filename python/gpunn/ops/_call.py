@@ -123,7 +123,7 @@ class Arguments:
         if isinstance(array, (int, float)):
             code = self._floating if info.input(i)["floating"] else codes[0] if codes else 0
             array = library.scalar(array, code, self.place)
-        elif getattr(array, "requires_grad", False) and library.name == "torch" and library.torch.is_grad_enabled():  # type: ignore[attr-defined]
+        elif library.is_recorded(array):
             raise UsageError(
                 f"{info.name}: {name} requires grad, and gpunn.ops records no gradients; use torch.ops.gpunn."
                 f"{info.name} of gpunn.torch, gpunn.ops.vjp, or hand over {name}.detach()"
@@ -187,6 +187,8 @@ def _outputs(info: OpInfo, arguments: Arguments, op: _core.Op, out: Any) -> tupl
             raise UsageError(f"{info.name}: out must be contiguous")
         if not library.is_written(array):
             raise UsageError(f"{info.name}: out is read-only")
+        if library.is_recorded(array):
+            raise UsageError(f"{info.name}: out requires grad, and gpunn.ops records no gradients; give out.detach()")
         described.append(how)
     return arrays, described
 
@@ -234,6 +236,14 @@ def _library(arguments: Arguments) -> Library:
     return arguments.library
 
 
+def _name_of(function: Callable[..., Any] | str) -> str:
+    if isinstance(function, str):
+        return function
+    if getattr(function, "__module__", None) != "gpunn.ops._functions":
+        raise UsageError(f"expected a function of gpunn.ops, or the name of an op, found {function!r}")
+    return function.__name__
+
+
 # --- Gradients by hand ---
 
 _flows: dict[tuple[str, int], list[bool]] = {}
@@ -276,7 +286,7 @@ def vjp(
 
     The inputs that the gradient reads must not change before. Raises UsageError for an op without a gradient.
     """
-    name = function if isinstance(function, str) else function.__name__
+    name = _name_of(function)
     info = info_of(name)
     if not info.differentiable:
         raise UsageError(f"{name}: has no gradient")
@@ -332,7 +342,7 @@ def explain(
     function: Callable[..., Any] | str, *inputs: Any, backend: str | Backend | None = None, **attributes: Any
 ) -> list[str]:
     """The kernels that a call uses, with the plugin of each."""
-    name = function if isinstance(function, str) else function.__name__
+    name = _name_of(function)
     info = info_of(name)
     arguments = Arguments(info, inputs, backend)
     if info.axes:

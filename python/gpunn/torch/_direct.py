@@ -26,8 +26,10 @@ _is_compiling = torch.compiler.is_compiling
 
 
 def _computes_only(tensor: torch.Tensor) -> bool:
-    """Whether no mode and no transformation wants to see an op: no fake tensors, no tracing, no vmap."""
-    return type(tensor) in _PLAIN and _dispatch_modes() == 0 and _transformation() is None
+    """Whether no mode and no transformation wants to see an op: no fake tensors, no tracing, no vmap. A tensor with a
+    negative bit has other numbers than its memory."""
+    plain = type(tensor) in _PLAIN and not tensor.is_neg()
+    return plain and _dispatch_modes() == 0 and _transformation() is None
 
 
 class Recorded(NamedTuple):
