@@ -28,7 +28,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         self,
         layers: Any = None,
         *,
-        hidden: Sequence[int] = (64,),
+        hidden: int | Sequence[int] = (64,),
         optimizer: Any = "adam",
         learning_rate: float = 0.01,
         epochs: int = 50,
@@ -59,16 +59,15 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
         """A new network each time, since a fit begins with first weights."""
         if self.layers is None:
             chain: list[Layer] = []
-            for units in self.hidden:
+            for units in np.ravel(self.hidden).tolist():
                 chain += [Linear(None, units), ReLU()]
             return Sequential([*chain, Linear(None, outputs)], seed=seed)
-        if callable(self.layers) and not isinstance(self.layers, Network):
-            made = self.layers(outputs)
-            layers = made.layers if isinstance(made, Network) else list(made)
-        else:
-            layers = self.layers.layers if isinstance(self.layers, Network) else list(self.layers)
-        if isinstance(self.layers, Network) and not isinstance(self.layers, Sequential):
-            return from_yaml(self.layers.to_yaml(), seed=seed)
+        made = self.layers
+        if callable(made) and not isinstance(made, Network):
+            made = made(outputs)
+        if isinstance(made, Network) and not isinstance(made, Sequential):
+            return from_yaml(made.to_yaml(), seed=seed)
+        layers = made.layers if isinstance(made, Network) else list(made)
         return Sequential([_copy(layer) for layer in layers], seed=seed)
 
     def _train(self, x: npt.NDArray[Any], y: npt.NDArray[Any], outputs: int, **compiled: Any) -> None:
@@ -85,6 +84,10 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
             threads=self.threads,
             **compiled,
         )
+        network._samples(x)  # from here on its shapes are known
+        found = network._columns(network._built())
+        if found != outputs:
+            raise UsageError(f"layers: the last one gives {found} numbers for each row; the data needs {outputs}")
         self.history_ = network.fit(
             x, y, epochs=self.epochs, batch_size=min(self.batch_size, len(x)), settings=self.settings
         )
@@ -108,7 +111,7 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
     Args:
         layers: the layers of a network, a network, or a function of the number of classes that returns either. The last
             layer gives a number a class. None: a perceptron with ``hidden`` units.
-        hidden: units of each hidden layer, where there are no ``layers``.
+        hidden: units of each hidden layer, where there are no ``layers``; a number is one layer.
         optimizer, learning_rate, schedule, backend, precision, normalize: as :meth:`gpunn.Network.compile` has them.
             By default the features are standardised by the training rows.
         epochs, batch_size: of :meth:`gpunn.Network.fit`; a batch has no more rows than there are.

@@ -80,6 +80,18 @@ def test_networks_of_ones_own() -> None:
     made = Classifier(layers, epochs=20, random_state=0).fit(x, y)
     given = Classifier(layers(3), epochs=20, random_state=0).fit(x, y)
     assert np.array_equal(made.predict_proba(x), given.predict_proba(x))
+
+    def branches(outputs: int) -> gnn.Network:
+        rows = gnn.Input((4,))
+        return gnn.Network(rows, gnn.Linear(4, outputs)(rows + gnn.Tanh()(gnn.Linear(4, 4)(rows))))
+
+    of_function = Classifier(branches, epochs=20, random_state=0).fit(x, y)
+    of_network = Classifier(branches(3), epochs=20, random_state=0).fit(x, y)
+    assert np.array_equal(of_function.predict_proba(x), of_network.predict_proba(x))
+    with pytest.raises(gnn.UsageError, match="the last one gives 8 numbers for each row; the data needs 3"):
+        Classifier([gnn.Linear(4, 8)], epochs=1).fit(x, y)
+    one = Classifier(hidden=8, epochs=3, random_state=0).fit(x, y)
+    assert np.array_equal(one.predict_proba(x), clone(one).set_params(hidden=(8,)).fit(x, y).predict_proba(x))
     targets = np.stack([y, -2.0 * y], axis=1)
     both = Regressor(epochs=40, random_state=0).fit(x, targets)
     assert both.predict(x).shape == (150, 2)
