@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -106,8 +107,9 @@ def _read(experiment: ExperimentLike, settings: list[tuple[str, str]]) -> Experi
     if isinstance(experiment, str):
         if "\n" in experiment or ": " in experiment or experiment.lstrip().startswith("{"):
             return _core.parse_experiment(experiment, "experiment", settings)
-        if not os.path.exists(experiment) and experiment in (shipped := shipped_experiments()):
-            return _core.load_experiment(shipped[experiment], settings)
+        if not os.path.exists(experiment):
+            found = _shipped(experiment, shipped_experiments(), "experiment")
+            return _core.load_experiment(found or Path(experiment), settings)
     elif not isinstance(experiment, os.PathLike):
         raise UsageError(
             "an experiment is the path of a YAML file, the name of a shipped one, YAML as text or a dictionary, "
@@ -116,12 +118,23 @@ def _read(experiment: ExperimentLike, settings: list[tuple[str, str]]) -> Experi
     return _core.load_experiment(Path(experiment), settings)
 
 
+def _shipped(name: str, known: Mapping[str, Path], kind: str) -> Path | None:
+    """The file that comes with gpunn under a name; None if the name is the path of a file."""
+    if name in known or os.path.basename(name) != name or os.path.splitext(name)[1]:
+        return known.get(name)
+    near = difflib.get_close_matches(name, known, 3)
+    raise UsageError(
+        f"there is no file {name!r}, and no {kind} of that name comes with gpunn; "
+        + (f"did you mean {', '.join(map(repr, near))}?" if near else f"those that do: {', '.join(known)}")
+    )
+
+
 def _with_shipped_model(experiment: Mapping[str, Any]) -> Mapping[str, Any]:
     model = experiment.get("model")
     file = model.get("file") if isinstance(model, Mapping) else model
-    if not isinstance(file, str) or os.path.exists(file) or file not in (shipped := shipped_models()):
+    if not isinstance(file, str) or os.path.exists(file):
         return experiment
-    path = str(shipped[file])
+    path = str(_shipped(file, shipped_models(), "model") or file)
     return {**experiment, "model": {**model, "file": path} if isinstance(model, Mapping) else path}
 
 

@@ -219,6 +219,8 @@ def test_mistakes_come_together_with_their_places() -> None:
     ("experiment", "error", "text"),
     [
         ("nowhere.yaml", gpunn.ConfigError, "nowhere.yaml"),
+        ("lenet_digit", gpunn.UsageError, r"no experiment of that name comes with gpunn; did you mean 'lenet_digits'"),
+        ({"model": "lenet6"}, gpunn.UsageError, r"no model of that name comes with gpunn; did you mean 'lenet5'"),
         (17, gpunn.UsageError, "found int"),
         ({"model": object()}, gpunn.UsageError, "found object"),
         ({}, gpunn.ConfigError, "model"),
