@@ -189,7 +189,7 @@ class Run {
 StylizedImage stylize(const StylizeRequest& request, const std::function<void(const StylizeReport&)>& report,
                       const std::function<bool()>& stop) {
   require_request(request);
-  require_writable(request.to);
+  require_writable(request.to, {request.content, request.style});
   const data::Image content_picture = data::read_colours(request.content, request.size);
   const int64_t longer = std::max(content_picture.height, content_picture.width);
   const data::Image style_picture =

@@ -45,6 +45,13 @@ class StylizeTest(ProgramTest):
             return self.stylize(*more, features=features, code=code).stderr
 
         self.assertIn(".png", told("--to", "painted.jpg"))
+        painted = self.folder / "painted_before.png"
+        self.stylize("--to", painted.name, "--steps", 1)
+        before = painted.read_bytes()
+        refused = self.gpunn("stylize", "--content", painted.name, "--style", "style.ppm", "--features", "drawn",
+                             "--to", painted.name, code=2)
+        self.assertIn("would replace painted_before.png, which is read", refused.stderr)
+        self.assertEqual(painted.read_bytes(), before)
         self.assertIn("no layer 'relu9'", told("--to", "p.png", "--style-layer", "relu9"))
         self.assertIn("vgg19", told("--to", "p.png", features="vgg99"))
         self.assertIn("takes no file", told("--to", "p.png", "--weights", "w.safetensors"))
