@@ -153,6 +153,10 @@ TEST_CASE("missing keys") {
   CHECK(errors_of("model: {layers: [relu]}\ndata: {batch_size: 3}\n") ==
         Texts{"e.yaml:2:1: missing key 'data.dataset': one of " + choices_of("data.dataset")});
   CHECK(errors_of("- a\n") == Texts{"e.yaml:1:1: expected an experiment: a map with 'model' and 'data', found a list"});
+  CHECK(
+      errors_of("name: x\nlayers: [flatten]\n") ==
+      Texts{"e.yaml:2:1: these layers are a model by itself; an experiment names its file, as 'model: e.yaml', and has "
+            "a section 'data'"});
 }
 
 TEST_CASE("keys of another optimizer or schedule") {

@@ -46,16 +46,20 @@ class ExperimentReader {
   void read(const YamlNode& root, Experiment& e) {
     given_.origin = {root.where.file, 0, 0};
     const SourceLocation& origin = given_.origin;
-    const YamlNode* model = nullptr;
+    const YamlNode* model = root.find("model");
+    if (model == nullptr && root.find("layers") != nullptr) {
+      diagnostics_.add(root.find("layers")->where,
+                       "these layers are a model by itself; an experiment names its file, as 'model: " +
+                           fs::path(root.where.file).filename().string() + "', and has a section 'data'");
+      return;
+    }
     for (const YamlEntry& entry : root.entries) {
       if (entry.key == "task") read_key("", entry, e);
     }
     set_default_loss(e);
     for (const YamlEntry& entry : root.entries) {
-      if (entry.key == "task") continue;
-      if (entry.key == "model") {
-        model = &entry.value;
-      } else if (contains(config::sections(), entry.key)) {
+      if (entry.key == "task" || entry.key == "model") continue;
+      if (contains(config::sections(), entry.key)) {
         read_section(entry, e);
       } else {
         read_key("", entry, e);
