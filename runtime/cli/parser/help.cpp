@@ -89,14 +89,23 @@ std::string help_of(const CLI::App& app, const std::vector<std::string>& words) 
 }
 
 [[noreturn]] void no_help(const CLI::App& app, const std::vector<std::string>& words) {
-  std::vector<std::string> known = {"keys", "layers", "ops"};
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); })) {
-    known.push_back(verb->get_name());
-    known.insert(known.end(), verb->get_aliases().begin(), verb->get_aliases().end());
-  }
-  for (const LayerInfo& layer : layer_types()) known.push_back(layer.name);
-  for (const KeyInfo& key : experiment_keys()) known.push_back(key.path);
   const std::string& word = words.back();
+  const std::string kind = words.size() > 1 ? words.front() : std::string();
+  if (kind == "ops") throw Error("'gpunn help ops' lists all ops; there is no help on one of them", ExitCode::usage);
+  std::vector<std::string> known;
+  if (kind != "keys" && kind != "layers") {
+    known = {"keys", "layers", "ops"};
+    for (const CLI::App* verb : app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); })) {
+      known.push_back(verb->get_name());
+      known.insert(known.end(), verb->get_aliases().begin(), verb->get_aliases().end());
+    }
+  }
+  for (const LayerInfo& layer : layer_types()) {
+    if (kind != "keys") known.push_back(layer.name);
+  }
+  for (const KeyInfo& key : experiment_keys()) {
+    if (kind != "layers") known.push_back(key.path);
+  }
   std::string hint = advice(word, known);
   if (hint.empty()) {
     const std::vector<std::string> keys = nearest_keys("", word);

@@ -43,6 +43,15 @@ class Help(ProgramTest):
             with self.subTest(verb=verb):
                 self.assertEqual(self.gpunn("help", *verb.split()).stdout, self.gpunn(*verb.split(), "--help").stdout)
 
+    def test_no_help_names_what_has_help_under_the_words_before(self):
+        def told(*words):
+            return self.gpunn("help", *words, code=2).stderr
+
+        self.assertIn("'gpunn help ops' lists all ops", told("ops", "relu"))
+        self.assertNotIn("did you mean 'relu'", told("keys", "relu"))
+        self.assertIn("did you mean 'conv2d'", told("layers", "Conv2D"))
+        self.assertIn("did you mean 'optimizer.learning_rate'", told("keys", "optimizer.learning_rat"))
+
     def test_train_is_another_name_of_run(self):
         self.assertEqual(self.gpunn("train", "--help").stdout, self.gpunn("run", "--help").stdout)
         self.assertRegex(self.gpunn("--help").stdout, r"\n  run, train +Train an experiment")
