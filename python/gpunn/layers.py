@@ -79,13 +79,14 @@ class Layer:
     def __call__(self, *inputs: Node | Sequence[Node]) -> Node:
         nodes: list[Node] = []
         for one in inputs:
-            nodes.extend([one] if isinstance(one, Node) else one)
+            nodes.extend(one if isinstance(one, Iterable) else [one])
         least, most = _inputs_of(self.type)
-        if not least <= len(nodes) <= most or not all(isinstance(node, Node) for node in nodes):
+        others = [type(node).__name__ for node in nodes if not isinstance(node, Node)]
+        if not least <= len(nodes) <= most or others:
             wanted = str(least) if least == most else f"{least} to {most}"
             raise UsageError(
                 f"{type(self).__name__} is called with {wanted} of what gpunn.Input and other layers give, "
-                f"found {len(nodes)}; arrays go into a network"
+                f"found {others[0] if others else len(nodes)}; arrays go into a network"
             )
         return Node(self, nodes)
 

@@ -116,6 +116,13 @@ def test_sizes_may_be_numbers_of_numpy_and_no_fractions() -> None:
             gnn.Sequential([gnn.Conv2d(1, 2, size)], input_shape=(1, 6, 6))  # type: ignore[arg-type]
 
 
+def test_what_is_no_node_is_told() -> None:
+    x = gnn.Input((3, 4, 4))
+    for other in (1, None, np.zeros((2, 3))):
+        with pytest.raises(gnn.UsageError, match=r"found (int|NoneType|ndarray); arrays go into a network"):
+            gnn.Add()(x, other)  # type: ignore[arg-type]
+
+
 def test_a_chain_in_code_is_the_chain_in_yaml() -> None:
     network = gnn.Sequential(
         [gnn.Conv2d(1, 6, 5, padding=2), gnn.ReLU(), gnn.MaxPool2d(2), gnn.Flatten(), gnn.Linear(1176, 10)],
