@@ -5,6 +5,7 @@ option(GPUNN_PYTHON "Build the Python package, with nanobind" OFF)
 option(GPUNN_DEBIAN "Prepare cpack to make Debian packages; the preset deb sets it" OFF)
 option(GPUNN_PRECOMPILE "Parse common headers once for many targets, where there is no compiler cache" ON)
 option(GPUNN_WARNINGS_AS_ERRORS "Treat warnings as errors" OFF)
+option(GPUNN_FUZZ "Build the fuzz targets; needs Clang" OFF)
 set(GPUNN_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=: address,undefined or thread")
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
@@ -71,4 +72,15 @@ if(GPUNN_SANITIZE)
       gpunn_build_flags
       INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize=null,alignment,vptr,object-size,pointer-overflow>)
   endif()
+endif()
+# Targets link these after gpunn_build_flags, since the last flag wins. gpunn_defined_behaviour leaves out the checks for
+# undefined behaviour, gpunn_unchecked those for wrong addresses too. Sample plugins are unchecked: they are written to go
+# wrong, and the guards of the tested code have to see it. Data races are looked for everywhere.
+add_library(gpunn_unchecked INTERFACE)
+add_library(gpunn_defined_behaviour INTERFACE)
+if(GPUNN_SANITIZE MATCHES "address")
+  target_compile_options(gpunn_unchecked INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize=all>)
+endif()
+if(GPUNN_SANITIZE MATCHES "undefined")
+  target_compile_options(gpunn_defined_behaviour INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:-fno-sanitize=undefined>)
 endif()
