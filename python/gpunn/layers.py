@@ -770,6 +770,15 @@ class Minimum(Layer):
         super().__init__(name)
 
 
+class Matmul(Layer):
+    """The matrix product of two layers, for each of the dimensions in front of the last two."""
+
+    type = "matmul"
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
 class Concat(Layer):
     """The channels, or features, of two to 16 layers, concatenated."""
 

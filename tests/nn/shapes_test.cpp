@@ -101,6 +101,13 @@ TEST_CASE("branches of two shapes") {
         "of 'b' in line 4");
 }
 
+TEST_CASE("matrices whose inner dimensions differ have no product") {
+  CHECK(shape_error("matmul: {name: p, from: [input, input]}", {2, 3}) ==
+        "m:3:1: matmul 'p': expected two inputs [N, ..., M, K] and [N, ..., K, L], found [1, 2, 3] of the "
+        "model's input and [1, 2, 3] of the model's input");
+  CHECK_THAT(shape_error("matmul: {name: p, from: [input, input]}", {3}), Contains("found [1, 3]"));
+}
+
 TEST_CASE("constants and reductions of dimensions that there are not") {
   CHECK(shape_error("affine: {name: a, shape: [2, 3]}", {3, 2, 2}) ==
         "m:3:1: affine 'a': a shape of [2, 3] does not broadcast to an input of [1, 3, 2, 2]");

@@ -166,6 +166,7 @@ constexpr Synonyms kSynonyms[] = {
     {"reduce", "reduce_mean reduce_sum reduce_max mean_over"},
     {"subtract", "sub minus"},
     {"divide", "div"},
+    {"matmul", "bmm batch_matmul dot"},
     {"relu", "rectifier"},
     {"sigmoid", "logistic"},
     {"softmax", "softargmax"},

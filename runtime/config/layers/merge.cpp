@@ -14,6 +14,11 @@ std::vector<LayerType> merge_layers() {
       {"divide", "The first of two layers over the second, as in `add`.", 2, {}},
       {"maximum", "The larger value of two layers, as in `add`.", 2, {}},
       {"minimum", "The smaller value of two layers, as in `add`.", 2, {}},
+      {"matmul",
+       "The matrix product of two layers, [..., M, K] and [..., K, L], for each of the dimensions in front, which are as "
+       "in `add`.",
+       2,
+       {}},
       {"concat",
        "The channels, or features, of two to 16 layers, concatenated: `from: [a, b, c]`.",
        2,

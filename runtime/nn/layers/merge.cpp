@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/expressions.hpp"
 #include "nn/layers/families.hpp"
 #include "nn/layers/parts.hpp"
 
@@ -47,6 +48,32 @@ ValueId multiply(const LayerContext& c) {
   return c.graph.add1(GPUNN_OP_MUL, c.layer.name, {}, {c.inputs[of_whole], factor});
 }
 
+// a[N,...,M,K] times b[N,...,K,L] for each of the dimensions in front.
+ValueId matmul(const LayerContext& c) {
+  const Shape a = c.input_shape(0), b = c.input_shape(1);
+  const Shape a_front(a.begin(), a.end() - 2), b_front(b.begin(), b.end() - 2);
+  const std::size_t front = a_front.size();
+  if (front < 1 || !broadcast(a_front, b_front) || a[front + 1] != b[front]) {
+    fail("expected two inputs [N, ..., M, K] and [N, ..., K, L], found " + c.input_text(0) + " and " + c.input_text(1));
+  }
+  const int64_t rows = a[front], inner = b[front], columns = b[front + 1];
+  Shape product = a_front;
+  for (std::size_t i = 0; i < front; ++i) product[i] = std::max(a_front[i], b_front[i]);
+  const int64_t matrices = element_count(product);
+  graph::Expressions e(c.graph, c.layer.name);
+  const auto stacked = [&](ValueId x, int64_t height, int64_t width) {
+    Shape whole = product;
+    whole.insert(whole.end(), {height, width});
+    require_sane_size(whole);
+    return view(c, e.shape(x) == whole ? x : e.expand(x, whole), {matrices, height, width});
+  };
+  const ValueId y = e.op(GPUNN_OP_BATCH_MATMUL, {stacked(c.inputs[0], rows, inner), stacked(c.inputs[1], inner, columns)},
+                         graph::Attributes::of(gpunn_matmul_attrs{}));
+  product.insert(product.end(), {rows, columns});
+  require_sane_size(product);
+  return view(c, y, product);
+}
+
 ValueId concat(const LayerContext& c) {
   const Shape first = c.input_shape(0);
   int64_t channels = 0;
@@ -71,7 +98,7 @@ ValueId concat(const LayerContext& c) {
 LayerFunctions merge_layers() {
   return {
       {"add", add},         {"subtract", subtract}, {"multiply", multiply}, {"divide", divide},
-      {"maximum", maximum}, {"minimum", minimum},   {"concat", concat},
+      {"maximum", maximum}, {"minimum", minimum},   {"matmul", matmul},     {"concat", concat},
   };
 }
 
