@@ -152,6 +152,16 @@ TEST_CASE("a batch is not sliced, split or joined") {
   }
 }
 
+// The text of the operator, PyTorch and ONNX Runtime take the length of the result, not 7.5.
+TEST_CASE("corners are aligned at a factor that gives no whole length") {
+  FileBuilder file({1, 1, 5});
+  file.tensor("factors", {4}, {1, 1, 1, 1.5F});
+  auto& resize = file.node("Resize", {"x", "", "factors"}, "y");
+  set_text(resize, "mode", "linear");
+  set_text(resize, "coordinate_transformation_mode", "align_corners");
+  check_close(outputs_of(file, {0, 3, 6, 9, 12}), {0, 2, 4, 6, 8, 10, 12});
+}
+
 TEST_CASE("images are padded by zeros, cut by negative padding, and enlarged") {
   FileBuilder file({1, 2, 2});
   file.integers("pads", {0, 0, 1, -1, 0, 0, 0, 1});

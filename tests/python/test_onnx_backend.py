@@ -47,6 +47,9 @@ def cases() -> dict[str, type[unittest.TestCase]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         runner = BackendTest(SkippingBackend, __name__)
+    # They take a length before it is rounded; the operator's text, PyTorch and ONNX Runtime take the length of the
+    # result.
+    runner.exclude("test_resize_downsample_scales_(linear|cubic)_align_corners_cpu")
     return {
         name.removeprefix("OnnxBackend").removesuffix("ModelTest"): kind for name, kind in runner.test_cases.items()
     }

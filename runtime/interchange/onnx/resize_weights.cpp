@@ -14,19 +14,18 @@ namespace {
 // Where the value x of the result lies among those of the input; nothing: beyond its ends, by tf_crop_and_resize.
 std::optional<double> place_of(const ResizeRule& rule, int64_t x, int64_t from, int64_t to, double scale, double begin,
                                double end) {
-  const auto at = static_cast<double>(x), last = static_cast<double>(from - 1);
-  const double length = scale * static_cast<double>(from);  // of the result, before it is rounded
+  const auto at = static_cast<double>(x), last = static_cast<double>(from - 1), length = static_cast<double>(to);
   if (rule.places == "half_pixel") return (at + 0.5) / scale - 0.5;
-  if (rule.places == "pytorch_half_pixel") return length == 1 ? -0.5 : (at + 0.5) / scale - 0.5;
+  if (rule.places == "pytorch_half_pixel") return to == 1 ? 0 : (at + 0.5) / scale - 0.5;
   if (rule.places == "asymmetric") return at / scale;
-  if (rule.places == "align_corners") return length == 1 ? 0 : at * last / (length - 1);
+  if (rule.places == "align_corners") return to == 1 ? 0 : at * last / (length - 1);
   if (rule.places == "half_pixel_symmetric") {
-    const double offset = static_cast<double>(from) / 2 * (1 - static_cast<double>(to) / length);
+    const double unrounded = scale * static_cast<double>(from);
+    const double offset = static_cast<double>(from) / 2 * (1 - length / unrounded);
     return offset + (at + 0.5) / scale - 0.5;
   }
   if (rule.places != "tf_crop_and_resize") throw Unsupported("resizes by places " + rule.places);
-  const double place =
-      begin * last + (length == 1 ? (end - begin) * last / 2 : at * (end - begin) * last / (length - 1));
+  const double place = begin * last + (to == 1 ? (end - begin) * last / 2 : at * (end - begin) * last / (length - 1));
   if (place < 0 || place > last) return std::nullopt;
   return place;
 }
