@@ -32,6 +32,8 @@ NETWORKS = {
     "googlenet": 64,
     "densenet121": 64,
     "efficientnet_b0": 64,
+    "vision_transformer": 64,
+    "swin_transformer": 64,
 }
 LEGACY_SIZES = {"alexnet": 224}  # the legacy exporter has adaptive pooling of whole windows alone
 ROWS = 2
@@ -41,7 +43,14 @@ def network(name: str) -> Any:
     """With statistics that show in the outputs."""
     torch.manual_seed(20261125)
     more = {"init_weights": True, "aux_logits": False, "transform_input": True} if name == "googlenet" else {}
-    model = getattr(torchvision.models, name)(weights=None, **more).eval()
+    if name == "vision_transformer":
+        model = torchvision.models.VisionTransformer(64, 16, num_layers=2, num_heads=4, hidden_dim=32, mlp_dim=64)
+        torch.nn.init.normal_(model.heads.head.weight)
+    elif name == "swin_transformer":
+        model = torchvision.models.SwinTransformer([4, 4], 16, depths=[2, 2], num_heads=[2, 4], window_size=[4, 4])
+    else:
+        model = getattr(torchvision.models, name)(weights=None, **more)
+    model.eval()
     with torch.no_grad():
         for module in model.modules():
             if isinstance(module, torch.nn.BatchNorm2d):

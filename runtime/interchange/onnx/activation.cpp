@@ -131,6 +131,7 @@ void over_classes(Call& call, const char* type, int64_t fallback) {
   if (axis == 0) throw Unsupported("is over the batch");
   constexpr int64_t kOneDimension = 13;
   if (call.opset() >= kOneDimension) return call.give(along_last(call, type, call.data(0), axis - 1));
+  call.require_batch_before(row.size() + 1 - axis);
   Shape together(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(axis));
   together.back() = element_count(Shape(row.begin() + static_cast<std::ptrdiff_t>(axis) - 1, row.end()));
   const Value flat = call.reshaped(call.data(0), together);

@@ -7,6 +7,7 @@
 #include "common/text.hpp"
 #include "interchange/onnx/elements.hpp"
 #include "interchange/onnx/importer.hpp"
+#include "interchange/onnx/placement.hpp"
 
 namespace gpunn::interchange {
 
@@ -69,10 +70,15 @@ const Value& Call::input(std::size_t i) const {
   return *inputs_[i];
 }
 
-const Value& Call::data(std::size_t i) const {
+const Value& Call::data_anywhere(std::size_t i) const {
   const Value& value = input(i);
   if (value.constant) throw Unsupported("input " + std::to_string(i) + " is a constant, where layers take data");
-  if (value.shape.empty() || value.shape.front() != Size{1, true}) {
+  return value;
+}
+
+const Value& Call::data(std::size_t i) const {
+  const Value& value = data_anywhere(i);
+  if (is_placed(value)) {
     throw Unsupported("input " + std::to_string(i) + " is " + to_string(value.shape) +
                       "; layers take values whose first dimension is the batch");
   }
@@ -166,13 +172,25 @@ const Constant* Call::tensor(const char* name) const {
 }
 
 std::size_t Call::axis(const char* name, int64_t fallback, std::size_t rank) const {
-  const int64_t given = integer(name, fallback), shift = rows_apart_ ? 1 : 0;
-  const int64_t size = static_cast<int64_t>(rank) - shift;
+  return dimension(integer(name, fallback), rank);
+}
+
+std::size_t Call::dimension(int64_t given, std::size_t rank) const {
+  const auto size = static_cast<int64_t>(rank - place_.shift());
   if (given < -size || given >= size) {
     throw Unsupported("axis " + std::to_string(given) + " is not one of " + std::to_string(size) + " dimensions");
   }
-  const int64_t axis = given < 0 ? given + size : given;
-  return static_cast<std::size_t>(axis == 0 ? 0 : axis + shift);
+  const auto axis = static_cast<std::size_t>(given < 0 ? given + size : given);
+  if (axis == place_.dimension) return 0;
+  return axis < place_.dimension ? axis + 1 : axis + place_.shift();
+}
+
+void Call::require_batch_before(std::size_t last) const {
+  std::size_t rank = 0;
+  for (const Value* input : inputs_) {
+    if (input != nullptr && !input->constant) rank = std::max(rank, input->shape.size() - place_.shift());
+  }
+  if (place_.dimension + last >= rank) throw Unsupported("computes with different rows of the batch");
 }
 
 void Call::require_first_output_alone(const char* reason) const {
@@ -181,9 +199,14 @@ void Call::require_first_output_alone(const char* reason) const {
   }
 }
 
+Value Call::in_place(Value value) {
+  if (value.constant || place_ == BatchPlace()) return value;
+  return placed(*this, value, place_);
+}
+
 void Call::give(std::size_t output, Value value) {
   if (output >= node_.outputs.size() || node_.outputs[output].empty()) return;
-  importer_.set_value(node_.outputs[output], std::move(value));
+  importer_.set_value(node_.outputs[output], in_place(std::move(value)));
 }
 
 void Call::give_layer(const std::string& type, const Keys& keys, const Shape& row) {

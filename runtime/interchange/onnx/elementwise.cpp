@@ -1,9 +1,11 @@
 // Sums, products and the like: of layers, or of a layer and a constant.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <iterator>
 
 #include "interchange/onnx/elements.hpp"
+#include "interchange/onnx/fold.hpp"
 #include "interchange/onnx/importer.hpp"
 
 namespace gpunn::interchange {
@@ -53,8 +55,19 @@ bool is_of_input(Call& call, const std::string& name) {
   return source == "input";
 }
 
+// Throws Unsupported where a mask hides all of a row, which a softmax behind it would make NaN of.
+void require_seen(const Constant& terms) {
+  if (!is_floating(terms.element) || terms.floats->empty()) return;
+  const int64_t last = terms.shape.empty() ? 1 : terms.shape.back();
+  for (auto begin = terms.floats->begin(); begin != terms.floats->end(); begin += last) {
+    const bool is_hidden = std::all_of(begin, begin + last, [](float term) { return std::isinf(term) && term < 0; });
+    if (is_hidden) throw Unsupported("its constant is -inf in all of a row");
+  }
+}
+
 // x * weight + bias; a nullptr: without it. A constant that training may change is a parameter, another one a buffer.
 Value affine(Call& call, const Value& narrow, const Constant* weight, const Constant* bias) {
+  if (bias != nullptr) require_seen(*bias);
   const Constant& first = weight != nullptr ? *weight : *bias;
   Shape shape = within_row(first, row_of(narrow));
   const Value x = expanded(call, narrow, shape);
@@ -100,10 +113,27 @@ Value sum_of(Call& call, const Value& a, const Value& b) {
   return affine(call, a.constant ? b : a, nullptr, &term);
 }
 
+// A constant less its dimension at the place of the batch, which goes in front of all others.
+Constant without_batch(const Call& call, const Constant& constant) {
+  const BatchPlace& place = call.place();
+  if (place == BatchPlace() || place.others != 1) return constant;
+  std::size_t rank = 0;
+  for (std::size_t i = 0; i < call.count(); ++i) {
+    if (!call.input(i).constant) rank = call.input(i).shape.size();
+  }
+  const std::size_t from_end = rank - place.dimension;
+  Constant moved = constant;
+  if (moved.shape.size() < from_end) return moved;
+  const auto at = moved.shape.end() - static_cast<std::ptrdiff_t>(from_end);
+  if (*at != 1) throw Unsupported("its constant " + gpunn::to_string(constant.shape) + " differs along the batch");
+  moved.shape.erase(at);
+  return moved;
+}
+
 // Data of a layer, or a constant. Up to opset 6 the second one is aligned from `axis` on, not from its end.
 Value operand(const Call& call, std::size_t i) {
-  const Value& value = call.input(i);
-  if (!value.constant) return call.data(i);
+  if (!call.input(i).constant) return call.data(i);
+  const Value value = constant_value(without_batch(call, *call.input(i).constant));
   constexpr int64_t kAlignedByAxis = 6;
   if (call.opset() > kAlignedByAxis || i == 0 || !call.has_attribute("axis")) return value;
   const std::size_t rank = call.input(0).shape.size();
@@ -115,14 +145,49 @@ Value operand(const Call& call, std::size_t i) {
 
 void add(Call& call) { call.give(sum_of(call, operand(call, 0), operand(call, 1))); }
 
-void subtract(Call& call) {
-  const Value a = operand(call, 0), b = operand(call, 1);
-  if (!a.constant && !b.constant) return call.give(merged(call, "subtract", a, b));
+Value difference(Call& call, const Value& a, const Value& b) {
+  if (!a.constant && !b.constant) return merged(call, "subtract", a, b);
   if (b.constant) {
     const Constant term = mapped(*b.constant, std::negate<>());
-    return call.give(affine(call, a, nullptr, &term));
+    return affine(call, a, nullptr, &term);
   }
-  call.give(affine(call, call.scaled(b, -1), nullptr, &*a.constant));
+  return affine(call, call.scaled(b, -1), nullptr, &*a.constant);
+}
+
+void subtract(Call& call) { call.give(difference(call, operand(call, 0), operand(call, 1))); }
+
+// 1 where x is above 0, else 0. Any normal number times this is 1 or more.
+Value is_above_zero(Call& call, const Value& x) {
+  constexpr double kLarge = 3e38;
+  const Value large = call.scaled(x, kLarge);
+  return call.layer("clamp", {&large}, {{"low", {"0"}}, {"high", {"1"}}}, row_of(x));
+}
+
+// 1 - x
+Value opposite(Call& call, const Value& x) {
+  const Value y = call.layer("affine", {&x}, {{"shape", {"1"}}, {"trained", {"false"}}}, row_of(x));
+  call.set_tensor(y, "weight", {1}, floats_constant({1}, {-1}));
+  call.set_tensor(y, "bias", {1}, floats_constant({1}, {1}));
+  return y;
+}
+
+// Truth values of data are 0 and 1.
+void greater(Call& call) { call.give(is_above_zero(call, difference(call, operand(call, 0), operand(call, 1)))); }
+void less(Call& call) { call.give(is_above_zero(call, difference(call, operand(call, 1), operand(call, 0)))); }
+void at_most(Call& call) {
+  call.give(opposite(call, is_above_zero(call, difference(call, operand(call, 0), operand(call, 1)))));
+}
+void at_least(Call& call) {
+  call.give(opposite(call, is_above_zero(call, difference(call, operand(call, 1), operand(call, 0)))));
+}
+void negate_truth(Call& call) { call.give(opposite(call, call.data(0))); }
+void both(Call& call) { call.give(merged(call, "minimum", call.data(0), call.data(1))); }
+void either(Call& call) { call.give(merged(call, "maximum", call.data(0), call.data(1))); }
+
+void sign(Call& call) {
+  const Value& x = call.data(0);
+  const Value positive = is_above_zero(call, x), negative = is_above_zero(call, call.scaled(x, -1));
+  call.give(merged(call, "subtract", positive, negative));
 }
 
 // x * sigmoid(x).
@@ -195,6 +260,59 @@ void extreme(Call& call, const char* type, bool upper) {
 void maximum(Call& call) { extreme(call, "maximum", false); }
 void minimum(Call& call) { extreme(call, "minimum", true); }
 
+// A value that can be multiplied by 0.
+Value finite(Call& call, const Value& x) {
+  return call.layer("clamp", {&x}, {{"low", {"-3.4e38"}}, {"high", {"3.4e38"}}}, row_of(x));
+}
+
+// The part of a choice that a condition of data, 0 or 1, leaves of a value.
+Value chosen(Call& call, const Value& condition, const Value& x) {
+  if (x.constant) {
+    if (!is_floating(x.constant->element)) throw Unsupported("its constant is " + name_of(x.constant->element));
+    const Constant bounded = mapped(*x.constant, [](float one) { return std::clamp(one, -3.4e38F, 3.4e38F); });
+    return affine(call, condition, &bounded, nullptr);
+  }
+  return merged(call, "multiply", condition, finite(call, x));
+}
+
+// A value where a condition is true, and another one where it is false.
+void select(Call& call) {
+  if (!call.input(0).constant) {
+    const Value& condition = call.data(0);
+    const Value a = chosen(call, condition, operand(call, 1));
+    return call.give(merged(call, "add", a, chosen(call, opposite(call, condition), operand(call, 2))));
+  }
+  const Constant& condition = call.constant(0, "the condition");
+  if (is_floating(condition.element)) throw Unsupported("its condition is no truth values");
+  Constant mask = without_batch(call, condition), rest = mask;
+  std::vector<float> wanted, others;
+  for (const Size& size : mask.integers) {
+    wanted.push_back(size.factor != 0 ? 1 : 0);
+    others.push_back(size.factor != 0 ? 0 : 1);
+  }
+  mask = floats_constant(mask.shape, std::move(wanted));
+  rest = floats_constant(rest.shape, std::move(others));
+  const Value a = operand(call, 1), b = operand(call, 2);
+  if (a.constant && b.constant) throw Unsupported("takes constants alone");
+  if (!a.constant && !b.constant) {
+    return call.give(merged(call, "add", affine(call, a, &mask, nullptr), affine(call, b, &rest, nullptr)));
+  }
+  // The constant goes where the other value is multiplied by 0.
+  const Constant &weight = a.constant ? rest : mask, &used = a.constant ? mask : rest;
+  const Constant& values = a.constant ? *a.constant : *b.constant;
+  if (!is_floating(values.element)) throw Unsupported("its constant is " + name_of(values.element));
+  const Shape shape = broadcast_shape(used.shape, values.shape);
+  std::vector<float> terms, factors;
+  for (int64_t i = 0, count = call.importer().take_room(shape); i < count; ++i) {
+    const auto place = static_cast<std::size_t>(broadcast_place(i, shape, used.shape));
+    const auto of_values = static_cast<std::size_t>(broadcast_place(i, shape, values.shape));
+    terms.push_back((*used.floats)[place] != 0 ? (*values.floats)[of_values] : 0);
+    factors.push_back((*weight.floats)[place]);
+  }
+  const Constant bias = floats_constant(shape, std::move(terms)), factor = floats_constant(shape, std::move(factors));
+  call.give(affine(call, a.constant ? b : a, &factor, &bias));
+}
+
 void negate(Call& call) { call.give(call.scaled(call.data(0), -1)); }
 
 void power(Call& call) {
@@ -219,6 +337,15 @@ std::vector<OpRow> elementwise_rows() {
           {"Mean", 6, mean},
           {"Max", 6, maximum},
           {"Min", 6, minimum},
+          {"Where", 9, select},
+          {"Greater", 7, greater},
+          {"Less", 7, less},
+          {"GreaterOrEqual", 12, at_least},
+          {"LessOrEqual", 12, at_most},
+          {"Not", 1, negate_truth},
+          {"And", 7, both},
+          {"Or", 7, either},
+          {"Sign", 9, sign},
           {"Neg", 6, negate},
           {"Pow", 6, power},
           {"Sqrt", 6, fixed_power<kHalf>},

@@ -40,6 +40,8 @@ Constant taken(Call& call, const Constant& input, Shape shape, Function from) {
   return result;
 }
 
+// A constant with its dimensions in another order.
+Constant transposed_constant(Call& call, const Constant& from, const std::vector<int64_t>& order);
 // The steps from element to element of each dimension of a packed tensor.
 Shape strides_of(const Shape& shape);
 // The place among elements of `from` of element i of `to`, to which it broadcasts.

@@ -235,25 +235,72 @@ bool transpose_constant(Call& call) {
   bool sound = sorted.size() == rank;
   for (std::size_t i = 0; sound && i < rank; ++i) sound = sorted[i] == static_cast<int64_t>(i);
   if (!sound) throw Unsupported("does not name each dimension once");
-  Shape shape;
-  for (const int64_t one : order) shape.push_back(from.shape[static_cast<std::size_t>(one)]);
-  const Shape before = strides_of(from.shape), after = strides_of(shape);
-  call.give_constant(taken(call, from, shape, [&](int64_t i) {
-    int64_t place = 0;
-    for (std::size_t d = 0; d < rank; ++d) {
-      place += i / after[d] * before[static_cast<std::size_t>(order[d])];
-      i %= after[d];
-    }
-    return place;
-  }));
+  call.give_constant(transposed_constant(call, from, order));
   return true;
 }
 
 bool expand_constant(Call& call) {
   if (!all_known(call)) return false;
   const Constant& from = call.constant(0, "the data");
+  // As many rows as the batch has, as of a class token, are kept as one.
+  const Constant& wanted = call.constant(1, "the shape");
+  if (!wanted.integers.empty() && wanted.integers.front() == Size{1, true}) {
+    Constant row = wanted;
+    row.integers.front() = {1, false};
+    Shape sizes;
+    for (const Size& size : row.integers) {
+      if (size.of_batch) throw Unsupported("the shape depends on the size of the batch twice");
+      sizes.push_back(size.factor);
+    }
+    const Shape shape = broadcast_shape(from.shape, sizes);
+    if (shape.size() != sizes.size() || shape.front() != 1) throw Unsupported("its constant differs along the batch");
+    Value one =
+        constant_value(taken(call, from, shape, [&](int64_t i) { return broadcast_place(i, shape, from.shape); }));
+    one.shape.front() = {1, true};
+    call.give(std::move(one));
+    return true;
+  }
   const Shape shape = broadcast_shape(from.shape, call.integers(1, "the shape"));
   call.give_constant(taken(call, from, shape, [&](int64_t i) { return broadcast_place(i, shape, from.shape); }));
+  return true;
+}
+
+// Other values at some places, as of a mask that is filled in piece by piece.
+bool scatter_pieces(Call& call) {
+  if (!all_known(call)) return false;
+  if (call.word("reduction", "none") != "none") throw Unsupported("adds to what it replaces");
+  const Constant &from = call.constant(0, "the data"), &updates = call.constant(2, "the values");
+  const Shape& of_places = call.constant(1, "the places").shape;
+  const std::vector<int64_t> places = call.integers(1, "the places");
+  const bool is_float = is_floating(from.element);
+  const int64_t depth = of_places.empty() ? 0 : of_places.back();
+  if (depth < 1 || depth > std::ssize(from.shape) || is_float != is_floating(updates.element)) {
+    throw Unsupported("its places don't fit its data");
+  }
+  const Shape strides = strides_of(from.shape);
+  const int64_t piece = strides[static_cast<std::size_t>(depth) - 1], count = std::ssize(places) / depth;
+  if (checked_count(updates.shape) != count * piece) throw Unsupported("its values don't fit its places");
+  Constant result = taken(call, from, from.shape, [](int64_t i) { return i; });
+  std::vector<float> floats = is_float ? *result.floats : std::vector<float>();
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t begin = 0;
+    for (int64_t d = 0; d < depth; ++d) {
+      const auto dimension = static_cast<std::size_t>(d);
+      const int64_t size = from.shape[dimension], given = places[static_cast<std::size_t>(i * depth + d)];
+      if (given < -size || given >= size) throw Unsupported("replaces values beyond the end");
+      begin += (given < 0 ? given + size : given) * strides[dimension];
+    }
+    for (int64_t j = 0; j < piece; ++j) {
+      const auto to = static_cast<std::size_t>(begin + j), at = static_cast<std::size_t>(i * piece + j);
+      if (is_float) {
+        floats[to] = (*updates.floats)[at];
+      } else {
+        result.integers[to] = updates.integers[at];
+      }
+    }
+  }
+  if (is_float) result.floats = std::make_shared<const std::vector<float>>(std::move(floats));
+  call.give_constant(std::move(result));
   return true;
 }
 
@@ -268,6 +315,20 @@ bool constant_of_shape(Call& call) {
 }
 
 }  // namespace
+
+Constant transposed_constant(Call& call, const Constant& from, const std::vector<int64_t>& order) {
+  Shape shape;
+  for (const int64_t one : order) shape.push_back(from.shape[static_cast<std::size_t>(one)]);
+  const Shape before = strides_of(from.shape), after = strides_of(shape);
+  return taken(call, from, shape, [&](int64_t i) {
+    int64_t place = 0;
+    for (std::size_t d = 0; d < order.size(); ++d) {
+      place += i / after[d] * before[static_cast<std::size_t>(order[d])];
+      i %= after[d];
+    }
+    return place;
+  });
+}
 
 Foldings movement_foldings() {
   return {
@@ -287,6 +348,7 @@ Foldings movement_foldings() {
       {"Transpose", transpose_constant},
       {"Expand", expand_constant},
       {"ConstantOfShape", constant_of_shape},
+      {"ScatterND", scatter_pieces},
   };
 }
 

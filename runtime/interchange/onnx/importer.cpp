@@ -14,6 +14,7 @@
 #include "interchange/onnx/fuse_suppression.hpp"
 #include "interchange/onnx/inline_functions.hpp"
 #include "interchange/onnx/node_walk.hpp"
+#include "interchange/onnx/placement.hpp"
 
 namespace gpunn::interchange {
 
@@ -52,23 +53,31 @@ std::string title(const FileNode& node) {
   return (node.domain.empty() ? "" : node.domain + ".") + node.op + " " + in_quotes(name);
 }
 
-// Whether each row of what it gives is made of one row of what it takes, of whatever dimensions these are rows.
-bool treats_rows_alike(std::string_view op) {
-  constexpr std::array<std::string_view, 31> kOps = {
-      "Abs",       "Add",  "Clip",       "Div",         "Elu",       "Erf",
-      "Erfc",      "Exp",  "Gelu",       "HardSigmoid", "HardSwish", "LayerNormalization",
-      "LeakyRelu", "Log",  "LogSoftmax", "MatMul",      "Mul",       "Neg",
-      "Pow",       "Relu", "Reciprocal", "Sigmoid",     "Softmax",   "Softplus",
-      "Sqrt",      "Sub",  "Tanh",       "Identity",    "CastLike",  "RMSNormalization",
-      "Gemm"};
-  return std::ranges::find(kOps, op) != kOps.end();
+// Whether what it gives has the batch where its inputs have it, wherever that is.
+bool leaves_batch_in_place(std::string_view op) {
+  constexpr std::string_view kOps[] = {"Abs",         "Add",       "BatchNormalization",
+                                       "Celu",        "Clip",      "Concat",
+                                       "Div",         "Dropout",   "Elu",
+                                       "Erf",         "Erfc",      "Exp",
+                                       "Gather",      "Gelu",      "Gemm",
+                                       "HardSigmoid", "HardSwish", "LayerNormalization",
+                                       "LeakyRelu",   "Log",       "LogSoftmax",
+                                       "MatMul",      "Max",       "Mean",
+                                       "Min",         "Mish",      "Mul",
+                                       "Neg",         "Pow",       "RMSNormalization",
+                                       "Reciprocal",  "Relu",      "Selu",
+                                       "Sigmoid",     "Slice",     "Softmax",
+                                       "Softplus",    "Softsign",  "Split",
+                                       "Sqrt",        "Sub",       "Sum",
+                                       "Swish",       "Tanh",      "Where"};
+  return std::ranges::find(kOps, op) != std::end(kOps);
 }
 
 std::map<std::string, std::vector<OpRow>> all_rows() {
   std::map<std::string, std::vector<OpRow>> table;
-  for (const auto& rows :
-       {activation_rows(), convolution_rows(), elementwise_rows(), linear_rows(), normalization_rows(), piece_rows(),
-        quantization_rows(), pooling_rows(), reduction_rows(), resizing_rows(), shape_rows(), suppression_rows()}) {
+  for (const auto& rows : {activation_rows(), attention_rows(), einsum_rows(), convolution_rows(), elementwise_rows(),
+                           linear_rows(), normalization_rows(), piece_rows(), quantization_rows(), pooling_rows(),
+                           reduction_rows(), resizing_rows(), shape_rows(), suppression_rows()}) {
     for (const OpRow& row : rows) table[std::string(row.op)].push_back(row);
   }
   return table;
@@ -147,9 +156,16 @@ ImportedModel Importer::run() {
   const Value* last = find_value(output);
   if (last == nullptr) refuse("no node gives the output " + in_quotes(output));
   if (last->constant) refuse("the output " + in_quotes(output) + " does not depend on the input");
-  if (last->shape.front() != Size{1, true}) {
+  if (is_placed(*last)) {
     refuse("the output " + in_quotes(output) + " is " + to_string(last->shape) +
            "; expected one whose first dimension is the batch");
+  }
+  constexpr std::string_view kTruths[] = {"And", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or"};
+  for (const FileNode& node : file_model_.nodes) {
+    if (node.outputs.empty() || node.outputs.front() != output) continue;
+    if (std::ranges::find(kTruths, node.op) != std::end(kTruths)) {
+      refuse("the output " + in_quotes(output) + " is truth values; expected floats, as a Cast makes of them");
+    }
   }
   if (last->layer == "input") refuse("the output " + in_quotes(output) + " is the input itself: there is no layer");
   remove_unused(last->layer);
@@ -288,36 +304,32 @@ void Importer::import_node(const FileNode& node) {
     if (!complete) return give_up();
     import_rows(*row, std::move(call), std::move(inputs));
   } catch (const Unsupported& problem) {
-    joined_rows_.reset();
     report(node, opset, problem.what());
     give_up();
   }
 }
 
-// Values [k*N, ...], as of tokens or boxes of all samples, are those of layers that give [N, k, ...]. Operators that
-// treat each row alike take them so.
+// Values whose batch is not in front, as of tokens of all samples together, go with the batch in front through
+// operators that leave it in its place.
 void Importer::import_rows(const OpRow& row, Call call, std::vector<const Value*> inputs) {
-  const auto is_joined = [](const Value* value) {
-    return value != nullptr && !value->constant && !value->shape.empty() && value->shape.front().of_batch &&
-           value->shape.front().factor > 1;
-  };
-  const bool keeps_rows = treats_rows_alike(row.op);
-  if ((!keeps_rows && row.op != "Reshape") || std::ranges::none_of(inputs, is_joined)) return row.import(call);
-  std::vector<Value> apart(inputs.size());
-  Size rows;
+  const auto is_elsewhere = [](const Value* value) { return value != nullptr && is_placed(*value); };
+  const auto first = std::ranges::find_if(inputs, is_elsewhere);
+  if (first == inputs.end() || !leaves_batch_in_place(row.op)) return row.import(call);
+  const Sizes shape = (*first)->shape;
+  const BatchPlace place = place_of(**first);
+  std::vector<Value> turned(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!is_joined(inputs[i])) continue;
-    apart[i] = *inputs[i];
-    rows = apart[i].shape.front();
-    apart[i].shape.front().factor = 1;
-    apart[i].shape.insert(apart[i].shape.begin() + 1, Size{rows.factor, false});
-    inputs[i] = &apart[i];
+    if (inputs[i] == nullptr || inputs[i]->constant) continue;
+    if (place_of(*inputs[i]) != place) {
+      throw Unsupported("takes values of " + to_string(shape) + " and " + to_string(inputs[i]->shape) +
+                        ", whose batches are in different places");
+    }
+    turned[i] = batch_first(call, *inputs[i]);
+    inputs[i] = &turned[i];
   }
-  Call by_row(*this, call.node(), call.opset(), inputs);
-  by_row.set_rows_apart();
-  if (keeps_rows) joined_rows_ = rows;
-  row.import(by_row);
-  joined_rows_.reset();
+  Call with_batch_first(*this, call.node(), call.opset(), std::move(inputs));
+  with_batch_first.set_place(place);
+  row.import(with_batch_first);
 }
 
 const FileNode* Importer::only_reader(const std::string& value) const {
@@ -335,16 +347,7 @@ const Value* Importer::find_value(const std::string& name) const {
   return found == values_.end() ? nullptr : &found->second;
 }
 
-void Importer::set_value(const std::string& name, Value value) {
-  if (joined_rows_ && !value.constant) {
-    if (value.shape.size() < 2 || value.shape[1] != Size{joined_rows_->factor, false}) {
-      throw Unsupported("does not give " + to_string({*joined_rows_}) + " rows, as it takes");
-    }
-    value.shape.erase(value.shape.begin());
-    value.shape.front() = *joined_rows_;
-  }
-  values_[name] = std::move(value);
-}
+void Importer::set_value(const std::string& name, Value value) { values_[name] = std::move(value); }
 
 int64_t Importer::take_room(const Shape& shape) {
   const std::optional<int64_t> count = checked_count(shape);

@@ -29,11 +29,28 @@ class Unsupported : public std::runtime_error {
 using Sizes = std::vector<Size>;
 std::string to_string(const Sizes& sizes);  // "[N, 3, 224, 224]"
 
+// Which dimensions of what a layer gives, 0 being the batch, each dimension of a value is made of, from the outermost
+// on.
+using Parts = std::vector<std::vector<std::size_t>>;
+
 // A value of the graph: known at import, or a layer's output for a batch.
 struct Value {
   std::shared_ptr<const Constant> constant;  // nullptr: of a layer
   std::string layer;
-  Sizes shape;
+  Sizes shape;  // of a constant that is as many rows as the batch: with the batch, of which it holds one row
+  // Where the batch is not the first dimension: what the dimensions are of [N, row...], which the layer gives.
+  Parts parts = {};
+  Shape row = {};
+};
+
+// The place of the batch among a value's dimensions: one of its own, or part of one, outside or inside of `others`.
+struct BatchPlace {
+  std::size_t dimension = 0;
+  int64_t others = 1;
+  bool is_outside = true;
+
+  bool operator==(const BatchPlace&) const = default;
+  std::size_t shift() const { return others == 1 ? 0 : 1; }  // dimensions that it has more with the batch in front
 };
 Value constant_value(Constant constant);
 Shape row_of(const Value& x);  // of a layer: the shape of a row of it
@@ -60,10 +77,14 @@ class Call {
   const Value& input(std::size_t i) const;
   // A value of a layer, whose first dimension is the batch. `data` throws Unsupported for others, and for constants.
   const Value& data(std::size_t i) const;
+  // A value of a layer, wherever its batch is.
+  const Value& data_anywhere(std::size_t i) const;
   Shape sample(std::size_t i) const;  // the shape of a row of it
-  // Says that inputs [k*N, ...] of the node are given as [N, k, ...], so that axis() is one further.
-  void set_rows_apart() { rows_apart_ = true; }
-  bool has_rows_apart() const { return rows_apart_; }
+  // Says that the inputs, whose batch is there, are given with the batch in front, and that so is what is given.
+  void set_place(const BatchPlace& place) { place_ = place; }
+  const BatchPlace& place() const { return place_; }
+  // Throws Unsupported where the batch is among the last dimensions of the inputs.
+  void require_batch_before(std::size_t last) const;
 
   // The known value; `what` describes it in an error.
   const Constant& constant(std::size_t i, const char* what) const;
@@ -80,12 +101,15 @@ class Call {
   const Constant* tensor(const char* name) const;
   // Which of an input's dimensions: an attribute that counts negative ones from the end.
   std::size_t axis(const char* name, int64_t fallback, std::size_t rank) const;
+  std::size_t dimension(int64_t given, std::size_t rank) const;
 
   // Throws Unsupported with this reason where more than the first output is used.
   void require_first_output_alone(const char* reason) const;
   void give(std::size_t output, Value value);
   void give(Value value) { give(0, std::move(value)); }
   void give_constant(Constant constant) { give(0, constant_value(std::move(constant))); }
+  // A value with the batch where the inputs have it.
+  Value in_place(Value value);
   // The first output is what this layer gives.
   void give_layer(const std::string& type, const Keys& keys, const Shape& row);
 
@@ -109,7 +133,7 @@ class Call {
   const FileNode& node_;
   int64_t opset_;
   std::vector<const Value*> inputs_;
-  bool rows_apart_ = false;
+  BatchPlace place_;
 };
 
 // How a node of one op type is imported, from one opset on up to the next row of that type.
@@ -121,7 +145,9 @@ struct OpRow {
 
 // A file a family.
 std::vector<OpRow> activation_rows();
+std::vector<OpRow> attention_rows();
 std::vector<OpRow> convolution_rows();
+std::vector<OpRow> einsum_rows();
 std::vector<OpRow> elementwise_rows();
 std::vector<OpRow> linear_rows();
 std::vector<OpRow> normalization_rows();
@@ -194,7 +220,6 @@ class Importer {
   std::map<std::string, std::vector<const FileNode*>> readers_;
   std::set<std::string> broken_;  // outputs of nodes that can't be imported
   std::set<const FileNode*> taken_;
-  std::optional<Size> joined_rows_;  // of what the node gives that is being imported; see import_rows()
   std::vector<LayerSpec> layers_;
   std::map<std::string, std::size_t> layer_index_;
   std::set<std::string> names_;

@@ -7,8 +7,16 @@ namespace gpunn::interchange {
 
 namespace {
 
+// Of [k*N, C], whose channels are behind what the batch is one with.
+bool has_channels_last(const Call& call) {
+  return call.place().dimension == 0 && call.place().shift() == 1 && call.data(0).shape.size() == 3;
+}
+
 void batch_normalization(Call& call) {
-  const Shape row = call.sample(0);
+  if (call.place() != BatchPlace() && !has_channels_last(call))
+    throw Unsupported("its channels are not behind the batch");
+  const Value x = has_channels_last(call) ? call.transposed(call.data(0), {1, 0}) : call.data(0);
+  const Shape row = row_of(x);
   constexpr int64_t kSaysItself = 6;  // up to this opset a node says that it is no training
   if (call.integer("training_mode", 0) != 0 || (call.opset() <= kSaysItself && call.integer("is_test", 0) == 0)) {
     throw Unsupported("is as in training; export the network in evaluation mode");
@@ -16,11 +24,11 @@ void batch_normalization(Call& call) {
   call.require_first_output_alone("gives its statistics, which layers don't");
   if (call.integer("spatial", 1) == 0 || row.empty()) throw Unsupported("its statistics are not by channel");
   const Value y = call.layer(
-      "batch_norm", {&call.data(0)},
+      "batch_norm", {&x},
       {{"epsilon", {text(call.number("epsilon", 1e-5))}}, {"momentum", {text(1 - call.number("momentum", 0.9))}}}, row);
   const char* const names[] = {"weight", "bias", "running_mean", "running_var"};
   for (std::size_t i = 0; i < 4; ++i) call.set_tensor(y, names[i], {row[0]}, call.floats(i + 1, names[i]));
-  call.give(y);
+  call.give(has_channels_last(call) ? call.transposed(y, {1, 0}) : y);
 }
 
 // Of a weight and a bias of this shape, which may have none of the latter.
@@ -80,6 +88,7 @@ bool uses_statistics(Call& call) {
 std::size_t first_normalised(const Call& call, const Shape& row) {
   const std::size_t axis = call.axis("axis", -1, row.size() + 1);
   if (axis == 0) throw Unsupported("its statistics are over the batch");
+  call.require_batch_before(row.size() + 1 - axis);
   return axis - 1;
 }
 

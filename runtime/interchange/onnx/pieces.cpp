@@ -7,6 +7,7 @@
 
 #include "interchange/onnx/elements.hpp"
 #include "interchange/onnx/importer.hpp"
+#include "interchange/onnx/placement.hpp"
 #include "interchange/onnx/ranges.hpp"
 
 namespace gpunn::interchange {
@@ -59,18 +60,98 @@ Value repeated(Call& call, const Value& x, std::size_t dimension, int64_t times)
 
 namespace {
 
+// How many values each dimension of a row has before and behind its own.
+struct Border {
+  std::vector<int64_t> before, behind;
+};
+
+// An image with zeros around its rows and columns.
+Value image_with_zeros(Call& call, const Value& image, const std::vector<int64_t>& border) {
+  const Shape row = row_of(image);
+  return call.layer("pad", {&image}, {{"padding", texts(border)}},
+                    {row[0], row[1] + border[0] + border[1], row[2] + border[2] + border[3]});
+}
+
+// Zeros around each dimension of a row. Those of the rows and columns of an image are a layer; another dimension is the
+// rows of an image whose columns are all dimensions behind it.
+Value with_zeros(Call& call, const Value& x, const Border& border) {
+  Shape row = row_of(x);
+  const std::size_t rank = row.size();
+  if (rank == 3 && border.before[0] + border.behind[0] == 0) {
+    return image_with_zeros(call, x, {border.before[1], border.behind[1], border.before[2], border.behind[2]});
+  }
+  Value y = x;
+  for (std::size_t d = 0; d < rank; ++d) {
+    const int64_t before = border.before[d], behind = border.behind[d];
+    if (before + behind == 0) continue;
+    const auto middle = row.begin() + static_cast<std::ptrdiff_t>(d);
+    const Shape image = {element_count(Shape(row.begin(), middle)), *middle,
+                         element_count(Shape(middle + 1, row.end()))};
+    row[d] += before + behind;
+    if (!checked_count(row)) throw Unsupported("gives rows of " + gpunn::to_string(row) + ", larger than any memory");
+    y = call.reshaped(image_with_zeros(call, call.reshaped(y, image), {before, behind, 0, 0}), row);
+  }
+  return y;
+}
+
+// A constant for each sample, [1, ...] or [...], in front of or behind what a layer gives.
+Value joined_with_constant(Call& call, const Value& x, const Constant& constant, std::size_t dimension, bool in_front) {
+  const Shape row = row_of(x);
+  Shape own = constant.shape;
+  if (own.size() == row.size() + 1 && own.front() == 1) own.erase(own.begin());
+  Shape like = row;
+  if (own.size() == row.size()) like[dimension] = own[dimension];
+  if (own != like || !is_floating(constant.element)) {
+    throw Unsupported("joins " + to_string(x.shape) + " and a constant of " + gpunn::to_string(constant.shape));
+  }
+  const bool is_token = in_front && dimension == 0 && row.size() == 2 && own.front() == 1;
+  Shape whole = row;
+  whole[dimension] += own[dimension];
+  if (is_token && constant.trained) {
+    const Value y = call.layer("class_token", {&x}, {}, whole, "token");
+    call.set_tensor(y, "weight", {1, 1, row.back()}, constant);
+    return y;
+  }
+  // Zeros, to which the constant is added.
+  std::vector<int64_t> before(row.size(), 0), behind(row.size(), 0);
+  (in_front ? before : behind)[dimension] = own[dimension];
+  const Value wide = with_zeros(call, x, {before, behind});
+  const int64_t inner = element_count(Shape(own.begin() + static_cast<std::ptrdiff_t>(dimension), own.end()));
+  const int64_t outer = element_count(own) / inner, all = element_count(whole) / outer;
+  call.importer().take_room(whole);
+  std::vector<float> terms(static_cast<std::size_t>(element_count(whole)), 0);
+  for (int64_t i = 0; i < outer; ++i) {
+    std::copy_n(constant.floats->begin() + i * inner, inner, terms.begin() + i * all + (in_front ? 0 : all - inner));
+  }
+  const Value y = call.layer(
+      "affine", {&wide}, {{"shape", texts(whole)}, {"weight", {"false"}}, {"trained", {"false"}}}, whole, "constant");
+  call.set_tensor(y, "bias", whole, floats_constant(whole, std::move(terms)));
+  return y;
+}
+
 void concat(Call& call) {
-  const Shape row = call.sample(0);
+  std::size_t first = 0, last = call.count();
+  while (first < last && call.input(first).constant) ++first;
+  while (first < last && call.input(last - 1).constant) --last;
+  if (first == last) throw Unsupported("joins constants alone");
+  const Shape row = call.sample(first);
   const std::size_t axis = call.axis("axis", 1, row.size() + 1);
   if (axis == 0) throw Unsupported("joins batches");
   std::vector<Value> parts;
-  for (std::size_t i = 0; i < call.count(); ++i) {
+  for (std::size_t i = first; i < last; ++i) {
     Shape part = call.sample(i);
     if (part.size() == row.size()) part[axis - 1] = row[axis - 1];
     if (part != row) throw Unsupported("joins values of unlike shapes");
     parts.push_back(call.data(i));
   }
-  call.give(joined_along(call, parts, axis - 1));
+  Value all = joined_along(call, parts, axis - 1);
+  for (std::size_t i = first; i-- > 0;) {
+    all = joined_with_constant(call, all, *call.input(i).constant, axis - 1, true);
+  }
+  for (std::size_t i = last; i < call.count(); ++i) {
+    all = joined_with_constant(call, all, *call.input(i).constant, axis - 1, false);
+  }
+  call.give(std::move(all));
 }
 
 // `count` neighbours of a dimension of a row.
@@ -101,12 +182,30 @@ Value picked(Call& call, const Value& x, std::size_t dimension, const std::vecto
   return joined_along(call, parts, dimension);
 }
 
+// Every so many-th of a dimension that is as many steps long.
+bool is_whole_step(const SliceRange& range, int64_t size) {
+  return range.step > 1 && size % range.step == 0 && range.start < range.step && range.count == size / range.step;
+}
+
+// The dimension as steps and what is within a step, of which one is taken.
+Value sliced_in_steps(Call& call, const Value& x, const SliceRange& range) {
+  Shape row = row_of(x), apart = row;
+  row[range.axis - 1] = apart[range.axis - 1] = range.count;
+  apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(range.axis), range.step);
+  return call.reshaped(sliced(call, call.reshaped(x, apart), range.axis, range.start, 1), row);
+}
+
 void slice(Call& call) {
   Value x = call.data(0);
   for (const SliceRange& range : slice_ranges(call, x.shape)) {
     std::vector<int64_t> places;
+    if (range.count < 1) throw Unsupported("leaves nothing of dimension " + std::to_string(range.axis));
     if (range.step == 1) {
       x = sliced(call, x, range.axis - 1, range.start, range.count);
+      continue;
+    }
+    if (is_whole_step(range, row_of(x)[range.axis - 1])) {
+      x = sliced_in_steps(call, x, range);
       continue;
     }
     if (range.count > static_cast<int64_t>(kMostPieces)) throw Unsupported("takes more than 64 pieces of its input");
@@ -142,10 +241,10 @@ void gather_from_rows(Call& call) {
   if (places.empty() || shape.size() > 1) throw Unsupported("its places are " + gpunn::to_string(shape));
   const Value taken = picked(call, call.data(0), axis - 1, places);
   if (!shape.empty()) return call.give(taken);
-  Shape left = row;
-  left.erase(left.begin() + static_cast<std::ptrdiff_t>(axis) - 1);
-  if (left.empty()) throw Unsupported("leaves one number a sample without a dimension");
-  call.give(call.reshaped(taken, left));
+  const Value kept = call.in_place(taken);
+  const auto rank = static_cast<int64_t>(kept.shape.size());
+  const int64_t given = call.integer("axis", 0);
+  call.importer().set_value(call.node().outputs.front(), squeezed(call, kept, {given < 0 ? given + rank : given}));
 }
 
 // x plus a constant number.
@@ -154,11 +253,6 @@ Value shifted(Call& call, const Value& x, double term) {
   call.set_tensor(y, "bias", {1}, floats_constant({1}, {static_cast<float>(term)}));
   return y;
 }
-
-// How many values each dimension of a row has before and behind its own.
-struct Border {
-  std::vector<int64_t> before, behind;
-};
 
 Border border_of(const Call& call, const std::vector<int64_t>& pads) {
   const std::size_t rank = call.data(0).shape.size();
@@ -188,35 +282,6 @@ int64_t source_of(const std::string& mode, int64_t place, int64_t size) {
   if (size == 1) return 0;
   const int64_t period = 2 * (size - 1), at = ((place % period) + period) % period;
   return at < size ? at : period - at;
-}
-
-// An image with zeros around its rows and columns.
-Value image_with_zeros(Call& call, const Value& image, const std::vector<int64_t>& border) {
-  const Shape row = row_of(image);
-  return call.layer("pad", {&image}, {{"padding", texts(border)}},
-                    {row[0], row[1] + border[0] + border[1], row[2] + border[2] + border[3]});
-}
-
-// Zeros around each dimension of a row. Those of the rows and columns of an image are a layer; another dimension is the
-// rows of an image whose columns are all dimensions behind it.
-Value with_zeros(Call& call, const Value& x, const Border& border) {
-  Shape row = row_of(x);
-  const std::size_t rank = row.size();
-  if (rank == 3 && border.before[0] + border.behind[0] == 0) {
-    return image_with_zeros(call, x, {border.before[1], border.behind[1], border.before[2], border.behind[2]});
-  }
-  Value y = x;
-  for (std::size_t d = 0; d < rank; ++d) {
-    const int64_t before = border.before[d], behind = border.behind[d];
-    if (before + behind == 0) continue;
-    const auto middle = row.begin() + static_cast<std::ptrdiff_t>(d);
-    const Shape image = {element_count(Shape(row.begin(), middle)), *middle,
-                         element_count(Shape(middle + 1, row.end()))};
-    row[d] += before + behind;
-    if (!checked_count(row)) throw Unsupported("gives rows of " + gpunn::to_string(row) + ", larger than any memory");
-    y = call.reshaped(image_with_zeros(call, call.reshaped(y, image), {before, behind, 0, 0}), row);
-  }
-  return y;
 }
 
 // Fewer values where a number is negative.

@@ -27,7 +27,26 @@ void max_pool(Call& call) {
   call.give(w.finished(call, y));
 }
 
+// Means of neighbours along the first of three dimensions alone, as of channels for PyTorch's local response norm.
+bool pool_along_first(Call& call) {
+  const Shape row = call.sample(0);
+  const std::vector<int64_t> kernel = call.list("kernel_shape"), ones(3, 1);
+  const std::vector<int64_t> pads = call.list("pads", std::vector<int64_t>(6, 0));
+  if (row.size() != 4 || kernel.size() != 3 || kernel[1] != 1 || kernel[2] != 1 || kernel[0] < 1 ||
+      kernel[0] > row[1] || call.list("strides", ones) != ones || call.list("dilations", ones) != ones ||
+      pads != std::vector<int64_t>(6, 0) || call.word("auto_pad", "NOTSET") != "NOTSET") {
+    return false;
+  }
+  const Value image = call.reshaped(call.data(0), {row[0], row[1], row[2] * row[3]});
+  const int64_t count = row[1] - kernel[0] + 1;
+  const Value y = call.layer("avg_pool", {&image}, {{"window", texts({kernel[0], 1})}, {"stride", {"1"}}},
+                             {row[0], count, row[2] * row[3]});
+  call.give(call.reshaped(y, {row[0], count, row[2], row[3]}));
+  return true;
+}
+
 void average_pool(Call& call) {
+  if (pool_along_first(call)) return;
   const WindowOf2d w = window_of(call, {});
   require_narrow(w);
   const Value y = call.layer("avg_pool", {&w.x},

@@ -30,7 +30,6 @@ SliceRange range_of(std::size_t axis, int64_t size, int64_t start, int64_t end, 
     const int64_t last = end < -size ? -1 : std::clamp<int64_t>(place(end), -1, size - 1);
     range.count = range.start > last ? (range.start - last - 1) / -step + 1 : 0;
   }
-  if (range.count < 1) throw Unsupported("leaves nothing of dimension " + std::to_string(axis));
   return range;
 }
 
@@ -48,22 +47,21 @@ std::vector<SliceRange> slice_ranges(const Call& call, const Sizes& sizes) {
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) {
     throw Unsupported("does not give each dimension a start, an end and a step");
   }
-  const auto rank = static_cast<int64_t>(sizes.size());
   std::vector<SliceRange> ranges;
-  std::set<int64_t> seen;
+  std::set<std::size_t> seen;
   for (std::size_t i = 0; i < starts.size(); ++i) {
-    const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
-    if (axis < 0 || axis >= rank || !seen.insert(axis).second) {
-      throw Unsupported("slices dimension " + std::to_string(axes[i]) + " of " + to_string(sizes));
+    const std::size_t axis = call.dimension(axes[i], sizes.size());
+    if (!seen.insert(axis).second) {
+      throw Unsupported("slices dimension " + std::to_string(axes[i]) + " of " + to_string(sizes) + " twice");
     }
-    const Size size = sizes[static_cast<std::size_t>(axis)];
+    const Size size = sizes[axis];
     if (size.of_batch) {
       if (starts[i] != 0 || ends[i] < std::numeric_limits<int32_t>::max() || steps[i] != 1) {
         throw Unsupported("takes a part of the batch");
       }
       continue;
     }
-    const SliceRange range = range_of(static_cast<std::size_t>(axis), size.factor, starts[i], ends[i], steps[i]);
+    const SliceRange range = range_of(axis, size.factor, starts[i], ends[i], steps[i]);
     if (range.count != size.factor || range.step != 1) ranges.push_back(range);
   }
   return ranges;

@@ -2,24 +2,27 @@
 #include <cstddef>
 #include <iterator>
 #include <numeric>
+#include <optional>
+#include <span>
 
 #include "interchange/onnx/importer.hpp"
+#include "interchange/onnx/placement.hpp"
 
 namespace gpunn::interchange {
 
 namespace {
 
-void pass_on(Call& call) { call.give(call.data(0)); }
+void pass_on(Call& call) { call.give(call.data_anywhere(0)); }
 
 void cast(Call& call) {
   if (!is_floating(static_cast<Element>(call.integer("to", 0)))) throw Unsupported("makes integers of the data");
-  call.give(call.data(0));
+  pass_on(call);
 }
 
 void cast_like(Call& call) {
   const Value& like = call.input(1);
   if (like.constant && !is_floating(like.constant->element)) throw Unsupported("makes integers of the data");
-  call.give(call.data(0));
+  pass_on(call);
 }
 
 void dropout_of(Call& call, double p) {
@@ -35,81 +38,75 @@ void dropout_12(Call& call) {
   dropout_of(call, call.has(1) ? call.scalar(1, "the ratio") : 0.5);
 }
 
-Shape merged(const Shape& row) {
-  int64_t count = 1;
-  for (const int64_t size : row) count *= size;
-  return {count};
+Size product_of(std::span<const Size> sizes) {
+  Size product{1, false};
+  for (const Size& size : sizes) {
+    product.of_batch = product.of_batch || size.of_batch;
+    if (__builtin_mul_overflow(product.factor, size.factor, &product.factor)) {
+      throw Unsupported("has more values than there can be");
+    }
+  }
+  return product;
+}
+
+void give_regrouped(Call& call, const Sizes& to) {
+  const Value& x = call.data_anywhere(0);
+  std::optional<Value> y = regrouped(call, x, to);
+  if (!y) {
+    throw Unsupported("makes " + to_string(to) + " of " + to_string(x.shape) +
+                      "; layers keep the rows of the batch apart");
+  }
+  call.give(std::move(*y));
 }
 
 void flatten(Call& call) {
-  const Shape row = call.sample(0);
-  const auto rank = static_cast<int64_t>(row.size()) + 1;
-  const int64_t axis = call.integer("axis", 1);
-  if (axis != 1 && axis != 1 - rank) throw Unsupported("flattens from another dimension than 1");
-  call.give(call.reshaped(call.data(0), merged(row)));
+  const Sizes& from = call.data_anywhere(0).shape;
+  const auto rank = static_cast<int64_t>(from.size());
+  const int64_t given = call.integer("axis", 1), axis = given < 0 ? given + rank : given;
+  if (axis < 0 || axis > rank) throw Unsupported("flattens from a dimension that is not there");
+  const std::span<const Size> all(from);
+  const auto middle = static_cast<std::size_t>(axis);
+  give_regrouped(call, {product_of(all.first(middle)), product_of(all.subspan(middle))});
 }
 
-// The rows of all samples together, [k*N, ...], of which an importer knows layers that give [N, k, ...].
-bool joins_rows(Call& call, const Size& first, Shape shape, bool is_open) {
-  const int64_t count = merged(call.sample(0)).front(), baked = call.importer().baked_batch();
-  int64_t rows = 0, known = 1;
-  for (const int64_t size : shape) {
-    if (size < 1 || __builtin_mul_overflow(known, size, &known)) return false;
+// The size that a shape leaves open.
+Size rest_of(Call& call, const Sizes& from, const Sizes& known) {
+  Size all = product_of(from);
+  const Size others = product_of(known);
+  const int64_t baked = call.importer().baked_batch();
+  if (others.of_batch || baked > 0) {
+    if (!others.of_batch && __builtin_mul_overflow(all.factor, baked, &all.factor)) {
+      throw Unsupported("has more values than there can be");
+    }
+    all.of_batch = false;
   }
-  if (is_open && count % known == 0) rows = count / known;
-  if (!is_open && first.of_batch) rows = first.factor;
-  if (!is_open && !first.of_batch && baked > 0 && first.factor % baked == 0) rows = first.factor / baked;
-  if (rows < 2 || count % known != 0 || count / known != rows) return false;
-  shape.insert(shape.begin(), rows);
-  Value y = call.reshaped(call.data(0), shape);
-  y.shape.erase(y.shape.begin());
-  y.shape.front() = {rows, true};
-  call.give(std::move(y));
-  return true;
+  if (others.factor < 1 || all.factor % others.factor != 0) throw Unsupported("its shape leaves too much open");
+  return {all.factor / others.factor, all.of_batch};
 }
 
 void reshape(Call& call) {
   const Constant& wanted = call.constant(1, "the shape");
-  const Shape row = call.sample(0);
-  if (is_floating(wanted.element) || wanted.shape.size() != 1 || wanted.integers.size() < 2) {
-    throw Unsupported("its shape must be a list of two integers or more");
+  const Sizes& from = call.data_anywhere(0).shape;
+  if (is_floating(wanted.element) || wanted.shape.size() != 1 || wanted.integers.empty()) {
+    throw Unsupported("its shape must be a list of integers");
   }
   const bool zeros_copy = call.integer("allowzero", 0) == 0;
-  const Size first = wanted.integers.front();
-  const int64_t baked = call.importer().baked_batch();
-  const bool keeps = first == Size{1, true} || (first.factor == 0 && zeros_copy && !call.has_rows_apart()) ||
-                     (!first.of_batch && first.factor > 0 && first.factor == baked);
-  const bool rest = !first.of_batch && first.factor == -1;  // the batch, if the others make up a row
-  if (first != Size{1, true}) {
-    Shape others;
-    for (std::size_t i = 1; i < wanted.integers.size(); ++i) {
-      others.push_back(wanted.integers[i].of_batch ? 0 : wanted.integers[i].factor);
+  Sizes to = wanted.integers, known;
+  std::optional<std::size_t> open;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    if (to[i].factor == 0 && zeros_copy && i < from.size()) to[i] = from[i];
+    const bool is_open = to[i] == Size{-1, false};
+    if ((is_open && open) || (!is_open && to[i].factor < 1)) {
+      throw Unsupported("a size of its shape is " + std::to_string(to[i].factor));
     }
-    if (joins_rows(call, first, others, rest)) return;
-  }
-  if (!keeps && !rest) throw Unsupported("takes the batch apart, or rows of it together");
-  Shape result;
-  int64_t known = 1;
-  std::size_t open = 0;
-  for (std::size_t i = 1; i < wanted.integers.size(); ++i) {
-    Size size = wanted.integers[i];
-    if (size.of_batch) throw Unsupported("takes the batch apart");
-    if (size.factor == 0 && zeros_copy && call.has_rows_apart()) throw Unsupported("copies sizes of joined rows");
-    if (size.factor == 0 && zeros_copy && i <= row.size()) size.factor = row[i - 1];
-    if (size.factor == -1) {
-      ++open;
-    } else if (size.factor < 1 || __builtin_mul_overflow(known, size.factor, &known)) {
-      throw Unsupported("a size of its shape is " + std::to_string(size.factor));
+    if (is_open) {
+      open = i;
+    } else {
+      known.push_back(to[i]);
     }
-    result.push_back(size.factor);
   }
-  const int64_t count = merged(row).front();
-  if (open > 1 || (open == 1 && (rest || count % known != 0))) throw Unsupported("its shape leaves too much open");
-  for (int64_t& size : result) size = size == -1 ? count / known : size;
-  if (open == 0 && known != count) {
-    throw Unsupported("makes " + gpunn::to_string(result) + " of rows of " + gpunn::to_string(row));
-  }
-  call.give(call.reshaped(call.data(0), result));
+  if (open) to[*open] = rest_of(call, from, known);
+  give_regrouped(call, to);
 }
 
 // The dimensions of an attribute or, from opset 13 on, of the second input.
@@ -117,8 +114,7 @@ std::vector<int64_t> dimensions(const Call& call, std::size_t rank) {
   std::vector<int64_t> axes = call.has(1) ? call.integers(1, "the dimensions") : call.list("axes");
   for (int64_t& axis : axes) {
     if (axis < 0) axis += static_cast<int64_t>(rank);
-    if (axis < 1 || axis >= static_cast<int64_t>(rank))
-      throw Unsupported("one of its dimensions is the batch's or none");
+    if (axis < 0 || axis >= static_cast<int64_t>(rank)) throw Unsupported("one of its dimensions is not there");
   }
   std::ranges::sort(axes);
   if (axes.empty() || std::ranges::adjacent_find(axes) != axes.end()) {
@@ -128,36 +124,27 @@ std::vector<int64_t> dimensions(const Call& call, std::size_t rank) {
 }
 
 void squeeze(Call& call) {
-  Shape row = call.sample(0);
-  std::vector<int64_t> axes = dimensions(call, row.size() + 1);
-  std::ranges::reverse(axes);
-  for (const int64_t axis : axes) {
-    if (row[static_cast<std::size_t>(axis) - 1] != 1) throw Unsupported("drops a dimension that is not 1");
-    row.erase(row.begin() + axis - 1);
-  }
-  call.give(call.reshaped(call.data(0), row));
+  const Value& x = call.data_anywhere(0);
+  call.give(squeezed(call, x, dimensions(call, x.shape.size())));
 }
 
 void unsqueeze(Call& call) {
-  Shape row = call.sample(0);
-  const std::size_t given = call.has(1) ? call.integers(1, "the dimensions").size() : call.list("axes").size();
-  for (const int64_t axis : dimensions(call, row.size() + 1 + given)) {
-    if (axis - 1 > std::ssize(row)) throw Unsupported("one of its dimensions is not there");
-    row.insert(row.begin() + axis - 1, 1);
-  }
-  call.give(call.reshaped(call.data(0), row));
+  const Value& x = call.data_anywhere(0);
+  const std::size_t more = call.has(1) ? call.integers(1, "the dimensions").size() : call.list("axes").size();
+  call.give(unsqueezed(call, x, dimensions(call, x.shape.size() + more)));
 }
 
 void transpose(Call& call) {
-  const std::size_t rank = call.sample(0).size() + 1;
-  std::vector<int64_t> permutation = call.list("perm"), sorted = permutation;
+  const Value& x = call.data_anywhere(0);
+  const std::size_t rank = x.shape.size();
+  std::vector<int64_t> reversed(rank);
+  std::iota(reversed.rbegin(), reversed.rend(), 0);
+  const std::vector<int64_t> permutation = call.list("perm", reversed);
+  std::vector<int64_t> sorted = permutation;
   std::ranges::sort(sorted);
-  bool sound = permutation.size() == rank && permutation.front() == 0;
-  for (std::size_t i = 0; sound && i < rank; ++i) sound = sorted[i] == static_cast<int64_t>(i);
-  if (!sound) throw Unsupported("moves the batch, or does not name each dimension once");
-  permutation.erase(permutation.begin());
-  for (int64_t& one : permutation) --one;
-  call.give(call.transposed(call.data(0), permutation));
+  std::ranges::reverse(reversed);
+  if (sorted != reversed) throw Unsupported("does not name each dimension once");
+  call.give(moved(call, x, permutation));
 }
 
 // [C * b * b, H, W] to [C, H * b, W * b].
