@@ -20,9 +20,20 @@ std::string fraction_text(double fraction) {
   return text.str();
 }
 
-Share share_of(const Dataset& set, const DataConfig& config, double fraction, uint64_t stream) {
-  return {
-      .fraction = fraction, .stratify = config.stratify, .classes = set.classes, .seed = config.seed, .stream = stream};
+// Takes the share that `key` asks for out of the training samples.
+Split drawn_share(Dataset& set, const DataConfig& config, const std::string& key, double fraction, uint64_t stream) {
+  const int64_t rows = set.train.rows();
+  Split share = take_share(set.train, {.fraction = fraction,
+                                       .stratify = config.stratify,
+                                       .classes = set.classes,
+                                       .seed = config.seed,
+                                       .stream = stream});
+  if (fraction > 0 && rows > 0 && share.rows() == 0) {
+    throw Error(key + " is " + fraction_text(fraction) + ", which takes none of the " + std::to_string(rows) +
+                    " samples of " + set.source + "; give a larger one, or more samples",
+                ExitCode::usage);
+  }
+  return share;
 }
 
 }  // namespace
@@ -35,7 +46,7 @@ void take_test_share(Dataset& set, const DataConfig& config) {
                 ExitCode::usage);
   }
   if (set.test.rows() > 0) return;
-  set.test = take_share(set.train, share_of(set, config, config.test_fraction, kTestShareStream));
+  set.test = drawn_share(set, config, "data.test_fraction", config.test_fraction, kTestShareStream);
 }
 
 void take_validation_share(Dataset& set, const DataConfig& config) {
@@ -49,7 +60,8 @@ void take_validation_share(Dataset& set, const DataConfig& config) {
     }
     set.test = std::move(set.validation);  // the only held-out part stays unseen; the training is watched by the share
   }
-  set.validation = take_share(set.train, share_of(set, config, config.validation_fraction, kValidationShareStream));
+  set.validation =
+      drawn_share(set, config, "data.validation_fraction", config.validation_fraction, kValidationShareStream);
 }
 
 void require_memory(uint64_t bytes, const std::string& what, const std::string& advice) {

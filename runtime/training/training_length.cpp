@@ -34,10 +34,6 @@ TrainingLength training_length(const Experiment& experiment, const Dataset& data
   };
   if (dataset.train.rows() == 0) fail("the data set '" + dataset.name + "' has no training samples");
   if (dataset.test.rows() == 0 && !dataset.unwatched) {
-    if (experiment.data.test_fraction > 0) {
-      fail("data.test_fraction takes none of the " + std::to_string(dataset.train.rows()) + " samples of '" +
-           dataset.name + "'; give a larger one, or more samples");
-    }
     const bool boxes = dataset.targets == TargetKind::boxes;
     const std::string share = "put data.test_fraction: 0.2 to take a fifth of the samples, or ";
     fail("the data set '" + dataset.name + "' has no test samples in " + dataset.source + "; " + (boxes ? "" : share) +

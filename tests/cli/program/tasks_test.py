@@ -189,8 +189,11 @@ class Tasks(ProgramTest):
         (self.folder / "few.yaml").write_text(
             "model: {layers: [linear: {units: 2}]}\n"
             "data: {dataset: csv, path: few.csv, test_fraction: 0.2, batch_size: 1}\nbackend: cpu\n")
-        self.assertIn("data.test_fraction takes none of the 2 samples of 'csv'",
+        self.assertIn("data.test_fraction is 0.2, which takes none of the 2 samples of ",
                       self.gpunn("run", "few.yaml", "--runs", "few_runs", code=2).stderr)
+        self.assertIn("data.validation_fraction is 0.1, which takes none of the 2 samples of ",
+                      self.gpunn("run", "few.yaml", "--runs", "few_runs", "--set", "data.test_fraction=0",
+                                 "--set", "data.validation_fraction=0.1", code=2).stderr)
 
     def test_help_knows_the_keys(self):
         text = self.gpunn("help", "keys").stdout
