@@ -42,8 +42,8 @@ DataConfig config_of(const std::string& dataset, const fs::path& path, const Ins
 // The kind of data set as which a user's file or folder is read.
 std::string kind_of(const fs::path& path) {
   std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return "image_folder";
   const std::string ending = path.extension().string();
+  if (fs::is_directory(path, ignored) || ending == ".gpack") return "image_folder";
   if (ending == ".h5" || ending == ".hdf5") return "hdf5";
   if (ending == ".csv" || ending == ".tsv") return "csv";
   return {};
@@ -78,7 +78,7 @@ DataConfig config_of(const InspectOptions& options) {
     const std::string_view about = explanation(path.extension().string());
     throw Error(options.what +
                     ": expected a data set's name, an experiment (.yaml), a folder of images, or a file that ends in "
-                    ".h5, .hdf5, .csv or .tsv" +
+                    ".gpack, .h5, .hdf5, .csv or .tsv" +
                     (about.empty() ? "" : ". " + std::string(about)),
                 ExitCode::usage);
   }

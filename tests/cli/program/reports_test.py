@@ -186,6 +186,8 @@ class Reports(ProgramTest):
         self.assertEqual(found["class_names"], ["day", "night"])
         self.assertEqual(found["train"]["type"], "u8[10, 3, 4, 4]")
         self.assertEqual(found["train"]["channels"][0], {"min": 0, "max": 250, "mean": 125, "stddev": 125})
+        self.gpunn("data", "pack", root, "--to", "photos.gpack")
+        self.assertEqual(self.json("data", "inspect", "photos.gpack", "--set", "data.image_size=4")["train"], found["train"])
         experiment = self.folder / "photos.yaml"
         experiment.write_text("model: {layers: [flatten, linear: {units: 2}]}\n"
                               "data: {dataset: image_folder, path: photos, validation_fraction: 0.2}\n")
