@@ -41,9 +41,9 @@ class PeerGroup {
 
 // Memory of this rank that the others write to, and theirs. All ranks create and size it alike.
 //
-// Kernels of this rank write to the memory of the others, also after another rank has left: they find out when they wait
-// for it. So ranks of one process own each other's memory together. A rank of another process owns its memory alone. It
-// leaves in order behind its last sum, before which the others have written all that they write to it.
+// Kernels of this rank write to the memory of the others, also after another rank has left: they find out when they
+// wait for it. So ranks of one process own each other's memory together. A rank of another process owns its memory
+// alone. It leaves in order behind its last sum, before which the others have written all that they write to it.
 class PeerArena {
  public:
   // Holds zeros. Throws Failure on every rank if one of them fails.
