@@ -17,8 +17,8 @@ constexpr int64_t kPanelsInGroup = 8;
 // Below this many multiplications a second thread costs more than it gains.
 constexpr int64_t kSerialWork = 400'000;
 // A factor is read in place if the rows of one block span at most this many bytes, which the second-level cache and the
-// translation buffer hold, and it is read by few panels of the other.
-constexpr int64_t kInPlaceBytes = 1 << 20;
+// translation buffer hold, and it is read by few panels of the other. Of 1 MiB, 128x777x333 takes 1.8 times as long.
+constexpr int64_t kInPlaceBytes = 1 << 19;
 constexpr int64_t kInPlacePanels = 16;
 // Up to this many rows of dot products, neither factor is worth packing.
 constexpr int64_t kFewRows = 2;
