@@ -1,123 +1,127 @@
-// Rows are short (12 and 4 outputs in LeNet-5), so a row is done in blocks of a fixed width, the last of which overlaps
-// its neighbour: recomputing a few outputs is cheaper than a scalar tail.
+// Packed images: a vector of outputs at a time, from two vectors of each of two rows. Rows are short (14 and 5 outputs
+// in LeNet-5), so that most vectors are partial ones.
 #include "simd/pooling.hpp"
 
-#include "simd/maximum.hpp"
 #include "simd/vec.hpp"
 
-namespace gpunn::cpu {
-namespace {
+namespace gpunn::cpu::GPUNN_ISA {
 
-template <int block>
-inline void forward_block(const float* top, const float* bottom, float* y) {
-#pragma omp simd
-  for (int i = 0; i < block; ++i) {
-    y[i] = larger_of(larger_of(larger_of(top[2 * i], top[2 * i + 1]), bottom[2 * i]), bottom[2 * i + 1]);
+static GPUNN_ALWAYS_INLINE auto is_nan(Vec value) { return value != value; }  // NOLINT(misc-redundant-expression)
+
+// Where two vectors of neighbours have changed their odd and even lanes (exchange<1>), lane 2 k has the pair k, and
+// lane 2 k + 1 the pair k + kLanes / 2. Brings numbers, one a pair, into that order, and back.
+static GPUNN_ALWAYS_INLINE Vec as_pairs(Vec v) {
+#if defined(__AVX512F__)
+  return __builtin_shufflevector(v, v, 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+#elif defined(__AVX2__)
+  return __builtin_shufflevector(v, v, 0, 4, 1, 5, 2, 6, 3, 7);
+#else
+  return __builtin_shufflevector(v, v, 0, 2, 1, 3);
+#endif
+}
+
+static GPUNN_ALWAYS_INLINE Vec in_order(Vec v) {
+#if defined(__AVX512F__)
+  return __builtin_shufflevector(v, v, 0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+#elif defined(__AVX2__)
+  return __builtin_shufflevector(v, v, 0, 2, 4, 6, 1, 3, 5, 7);
+#else
+  return __builtin_shufflevector(v, v, 0, 2, 1, 3);
+#endif
+}
+
+// The left and the right numbers of n pairs.
+struct Pairs {
+  Vec left;
+  Vec right;
+};
+
+static GPUNN_ALWAYS_INLINE Pairs load_pairs(const float* p, int n) {
+  Pairs pairs{zero(), zero()};
+  if (2 * n <= kLanes) {
+    pairs.left = load_first(p, 2 * n);
+  } else {
+    pairs = {load(p), load_first(p + kLanes, 2 * n - kLanes)};
   }
+  exchange<1>(pairs.left, pairs.right);
+  return pairs;
+}
+
+static GPUNN_ALWAYS_INLINE void store_pairs(float* p, Pairs pairs, int n) {
+  exchange<1>(pairs.left, pairs.right);
+  if (2 * n <= kLanes) {
+    store_first(p, pairs.left, 2 * n);
+  } else {
+    store(p, pairs.left);
+    store_first(p + kLanes, pairs.right, 2 * n - kLanes);
+  }
+}
+
+// NaN wins, also over a later number: a comparison with NaN is false.
+static GPUNN_ALWAYS_INLINE Vec larger_of(Vec best, Vec x) {
+  const Vec larger = x > best ? x : best;
+  return is_nan(x) ? x : larger;
 }
 
 // Takes the gradient that is left where x is the window's maximum: where it equals y, or is NaN, since y then is NaN
-// too. Selects of numbers and not of truth values, which the compilers vectorise.
-inline float take(float x, float y, float& left) {
-  float taken = x == y ? left : 0.0F;
-  taken = x != x ? left : taken;
-  float rest = x == y ? 0.0F : left;
-  rest = x != x ? 0.0F : rest;
-  left = rest;
+// too.
+static GPUNN_ALWAYS_INLINE Vec take(Vec x, Vec y, Vec& left) {
+  const auto here = (x == y) | is_nan(x);
+  const Vec taken = here ? left : zero();
+  left = here ? zero() : left;
   return taken;
 }
 
-template <int block>
-inline void backward_block(const float* dy, const float* top, const float* bottom, const float* y, float* dtop,
-                           float* dbottom) {
-#pragma omp simd
-  for (int i = 0; i < block; ++i) {
-    const float most = y[i];
-    float left = dy[i];
-    dtop[2 * i] = take(top[2 * i], most, left);
-    dtop[2 * i + 1] = take(top[2 * i + 1], most, left);
-    dbottom[2 * i] = take(bottom[2 * i], most, left);
-    dbottom[2 * i + 1] = take(bottom[2 * i + 1], most, left);
-  }
+// Calls body(first output, outputs) for vectors of a row of outputs.
+template <class Body>
+static GPUNN_ALWAYS_INLINE void each_output(int64_t columns, const Body& body) {
+  int64_t q = 0;
+  for (; q + kLanes <= columns; q += kLanes) body(q, kLanes);
+  if (q < columns) body(q, static_cast<int>(columns - q));
 }
 
-template <int block>
-void forward_planes(const float* x, float* y, int64_t planes, int64_t height, int64_t width) {
-  const int64_t rows = height / 2;
+static void forward(const float* x, float* y, int64_t planes, int64_t height, int64_t width) {
   const int64_t columns = width / 2;
   for (int64_t plane = 0; plane < planes; ++plane) {
-    for (int64_t p = 0; p < rows; ++p) {
+    for (int64_t p = 0; p < height / 2; ++p) {
       const float* top = x + 2 * p * width;
-      const float* bottom = top + width;
-      int64_t q = 0;
-      for (; q + block <= columns; q += block) forward_block<block>(top + 2 * q, bottom + 2 * q, y + q);
-      if (q < columns) {
-        q = columns - block;
-        forward_block<block>(top + 2 * q, bottom + 2 * q, y + q);
-      }
+      each_output(columns, [&](int64_t q, int n) {
+        const Pairs above = load_pairs(top + 2 * q, n), below = load_pairs(top + width + 2 * q, n);
+        const Vec most = larger_of(larger_of(larger_of(above.left, above.right), below.left), below.right);
+        store_first(y + q, in_order(most), n);
+      });
       y += columns;
     }
     x += height * width;
   }
 }
 
-template <int block>
-void backward_planes(const float* dy, const float* x, const float* y, float* dx, int64_t planes, int64_t height,
+static void backward(const float* dy, const float* x, const float* y, float* dx, int64_t planes, int64_t height,
                      int64_t width) {
-  const int64_t rows = height / 2;
   const int64_t columns = width / 2;
   for (int64_t plane = 0; plane < planes; ++plane) {
-    for (int64_t p = 0; p < rows; ++p) {
+    for (int64_t p = 0; p < height / 2; ++p) {
       const float* top = x + 2 * p * width;
-      const float* bottom = top + width;
       float* dtop = dx + 2 * p * width;
-      float* dbottom = dtop + width;
-      int64_t q = 0;
-      for (; q < columns; q += block) {
-        if (q + block > columns) q = columns - block;
-        backward_block<block>(dy + q, top + 2 * q, bottom + 2 * q, y + q, dtop + 2 * q, dbottom + 2 * q);
-      }
-      if (width % 2 != 0) dtop[width - 1] = dbottom[width - 1] = 0.0F;
+      each_output(columns, [&](int64_t q, int n) {
+        const Vec most = as_pairs(load_first(y + q, n));
+        Vec rest = as_pairs(load_first(dy + q, n));
+        for (int64_t row = 0; row <= width; row += width) {
+          const Pairs pairs = load_pairs(top + row + 2 * q, n);
+          Pairs taken{take(pairs.left, most, rest), zero()};
+          taken.right = take(pairs.right, most, rest);
+          store_pairs(dtop + row + 2 * q, taken, n);
+        }
+      });
+      if (width % 2 != 0) dtop[width - 1] = dtop[2 * width - 1] = 0.0F;
       dy += columns;
       y += columns;
     }
-    if (height % 2 != 0) {
-      float* last = dx + (height - 1) * width;
-      for (int64_t i = 0; i < width; ++i) last[i] = 0.0F;
-    }
+    for (int64_t i = height / 2 * 2 * width; i < height * width; ++i) dx[i] = 0.0F;
     x += height * width;
     dx += height * width;
   }
 }
-
-void forward(const float* x, float* y, int64_t planes, int64_t height, int64_t width) {
-  if (width >= 32) {
-    forward_planes<16>(x, y, planes, height, width);
-  } else if (width >= 16) {
-    forward_planes<8>(x, y, planes, height, width);
-  } else if (width >= 8) {
-    forward_planes<4>(x, y, planes, height, width);
-  } else {
-    forward_planes<1>(x, y, planes, height, width);
-  }
-}
-
-void backward(const float* dy, const float* x, const float* y, float* dx, int64_t planes, int64_t height,
-              int64_t width) {
-  if (width >= 32) {
-    backward_planes<16>(dy, x, y, dx, planes, height, width);
-  } else if (width >= 16) {
-    backward_planes<8>(dy, x, y, dx, planes, height, width);
-  } else if (width >= 8) {
-    backward_planes<4>(dy, x, y, dx, planes, height, width);
-  } else {
-    backward_planes<1>(dy, x, y, dx, planes, height, width);
-  }
-}
-
-}  // namespace
-
-namespace GPUNN_ISA {
 
 // Calls body(first channel, load, store) for vectors of channels: load(p) reads a vector's channels, store(p, v) writes
 // them.
@@ -134,16 +138,13 @@ static GPUNN_ALWAYS_INLINE void each_vector(int64_t channels, const Body& body) 
       c, [n](const auto* p) { return load_first(p, n); }, [n](auto* p, Vec v) { store_first(p, v, n); });
 }
 
-static auto is_nan(Vec value) { return value != value; }  // NOLINT(misc-redundant-expression)
-
 template <class T>
 static void pixel_largest(const T* x, const PixelWindow& w, int64_t channels, T* y) {
   each_vector(channels, [&](int64_t c, auto load_at, auto store_at) {
     Vec best = load_at(x + c);
     for (int64_t i = 0; i < w.rows; ++i) {
       for (int64_t j = 0; j < w.columns; ++j) {
-        const Vec value = load_at(x + c + i * w.row + j * w.pixel);
-        best = ((value > best) | is_nan(value)) ? value : best;
+        best = larger_of(best, load_at(x + c + i * w.row + j * w.pixel));
       }
     }
     store_at(y + c, best);
@@ -158,10 +159,7 @@ static void pixel_to_largest(const T* dy, const T* x, const T* y, const PixelWin
     for (int64_t i = 0; i < w.rows; ++i) {
       for (int64_t j = 0; j < w.columns; ++j) {
         const int64_t at = c + i * w.row + j * w.pixel;
-        const Vec value = load_at(x + at);
-        const auto here = (value == best) | is_nan(value);
-        store_at(dx + at, load_at(dx + at) + (here ? left : zero()));
-        left = here ? zero() : left;
+        store_at(dx + at, load_at(dx + at) + take(load_at(x + at), best, left));
       }
     }
   });
@@ -219,6 +217,4 @@ const PoolingKernels pooling_kernels{
     {pixel_largest<float>, pixel_to_largest<float>, pixel_average<float>, pixel_to_all<float>},
     {pixel_largest<BFloat16>, pixel_to_largest<BFloat16>, pixel_average<BFloat16>, pixel_to_all<BFloat16>},
     byte_largest};
-}  // namespace GPUNN_ISA
-
-}  // namespace gpunn::cpu
+}  // namespace gpunn::cpu::GPUNN_ISA
