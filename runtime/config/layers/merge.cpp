@@ -15,8 +15,7 @@ std::vector<LayerType> merge_layers() {
       {"maximum", "The larger value of two layers, as in `add`.", 2, {}},
       {"minimum", "The smaller value of two layers, as in `add`.", 2, {}},
       {"matmul",
-       "The matrix product of two layers, [..., M, K] and [..., K, L], for each of the dimensions in front, which are as "
-       "in `add`.",
+       "The matrix product of two layers, [..., M, K] and [..., K, L]; dimensions in front as in `add`.",
        2,
        {}},
       {"concat",

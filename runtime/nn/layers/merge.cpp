@@ -67,8 +67,9 @@ ValueId matmul(const LayerContext& c) {
     require_sane_size(whole);
     return view(c, e.shape(x) == whole ? x : e.expand(x, whole), {matrices, height, width});
   };
-  const ValueId y = e.op(GPUNN_OP_BATCH_MATMUL, {stacked(c.inputs[0], rows, inner), stacked(c.inputs[1], inner, columns)},
-                         graph::Attributes::of(gpunn_matmul_attrs{}));
+  const ValueId y =
+      e.op(GPUNN_OP_BATCH_MATMUL, {stacked(c.inputs[0], rows, inner), stacked(c.inputs[1], inner, columns)},
+           graph::Attributes::of(gpunn_matmul_attrs{}));
   product.insert(product.end(), {rows, columns});
   require_sane_size(product);
   return view(c, y, product);
