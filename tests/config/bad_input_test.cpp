@@ -155,7 +155,7 @@ TEST_CASE("missing keys") {
   CHECK(errors_of("- a\n") == Texts{"e.yaml:1:1: expected an experiment: a map with 'model' and 'data', found a list"});
   CHECK(
       errors_of("name: x\nlayers: [flatten]\n") ==
-      Texts{"e.yaml:2:1: these layers are a model by itself; an experiment names its file, as 'model: e.yaml', and has "
+      Texts{"e.yaml:2:9: these layers are a model by itself; an experiment names its file, as 'model: e.yaml', and has "
             "a section 'data'"});
 }
 
