@@ -118,17 +118,27 @@ class AsyncEvent final : public Event {
   std::shared_ptr<Mark> mark_;
 };
 
-using Scratch = std::vector<std::atomic<float>>;
+// Memory that the kernels of RELU share.
+struct Scratch {
+  explicit Scratch(std::size_t size) : floats(size) {}
 
-// ReLU by way of the scratch memory, in which another's numbers may have come meanwhile.
+  std::vector<std::atomic<float>> floats;
+  std::atomic<int> writes{0};
+};
+
+// ReLU by way of the scratch memory. Waits for another kernel to write its numbers there, since two threads need not
+// run at the same time where other programs keep the cores.
 void relu_through(Scratch& scratch, const gpunn_op_args& args) {
+  constexpr std::chrono::milliseconds kPatience(50);
   const auto n = static_cast<std::size_t>(element_count(*args.inputs[0]));
   const auto* x = static_cast<const float*>(args.inputs[0]->data);
   auto* y = static_cast<float*>(args.outputs[0]->data);
-  if (n > scratch.size()) throw Failure(GPUNN_INVALID_ARGUMENT, "more elements than the scratch memory holds");
-  for (std::size_t i = 0; i < n; ++i) scratch[i] = x[i];
-  std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  for (std::size_t i = 0; i < n; ++i) y[i] = scratch[i] < 0 ? 0.0F : scratch[i].load();
+  if (n > scratch.floats.size()) throw Failure(GPUNN_INVALID_ARGUMENT, "more elements than the scratch memory holds");
+  for (std::size_t i = 0; i < n; ++i) scratch.floats[i] = x[i];
+  const int own = ++scratch.writes;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (scratch.writes == own && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  for (std::size_t i = 0; i < n; ++i) y[i] = scratch.floats[i] < 0 ? 0.0F : scratch.floats[i].load();
 }
 
 class AsyncKernel final : public Kernel {
@@ -187,7 +197,7 @@ class AsyncDevice final : public HostDevice {
  private:
   CpuLibrary cpu_;
   Worker astray_;
-  Scratch scratch_ = Scratch(20'000);
+  Scratch scratch_{20'000};
 };
 
 class Asynchronous final : public Backend {
