@@ -61,8 +61,8 @@ Value with_terms(Call& call, const Value& scores, const Constant& terms) {
     const bool is_hidden = std::all_of(begin, begin + keys, [](float term) { return std::isinf(term) && term < 0; });
     if (is_hidden) throw Unsupported("its mask hides all keys from a query");
   }
-  const Value y = call.layer("affine", {&scores},
-                             {{"shape", texts(shape)}, {"weight", {"false"}}, {"trained", {"false"}}}, row, "mask");
+  Value y = call.layer("affine", {&scores}, {{"shape", texts(shape)}, {"weight", {"false"}}, {"trained", {"false"}}},
+                       row, "mask");
   call.set_tensor(y, "bias", shape, terms);
   return y;
 }

@@ -133,7 +133,7 @@ Constant without_batch(const Call& call, const Constant& constant) {
 // Data of a layer, or a constant. Up to opset 6 the second one is aligned from `axis` on, not from its end.
 Value operand(const Call& call, std::size_t i) {
   if (!call.input(i).constant) return call.data(i);
-  const Value value = constant_value(without_batch(call, *call.input(i).constant));
+  Value value = constant_value(without_batch(call, *call.input(i).constant));
   constexpr int64_t kAlignedByAxis = 6;
   if (call.opset() > kAlignedByAxis || i == 0 || !call.has_attribute("axis")) return value;
   const std::size_t rank = call.input(0).shape.size();
@@ -165,7 +165,7 @@ Value is_above_zero(Call& call, const Value& x) {
 
 // 1 - x
 Value opposite(Call& call, const Value& x) {
-  const Value y = call.layer("affine", {&x}, {{"shape", {"1"}}, {"trained", {"false"}}}, row_of(x));
+  Value y = call.layer("affine", {&x}, {{"shape", {"1"}}, {"trained", {"false"}}}, row_of(x));
   call.set_tensor(y, "weight", {1}, floats_constant({1}, {-1}));
   call.set_tensor(y, "bias", {1}, floats_constant({1}, {1}));
   return y;

@@ -108,7 +108,7 @@ Value joined_with_constant(Call& call, const Value& x, const Constant& constant,
   Shape whole = row;
   whole[dimension] += own[dimension];
   if (is_token && constant.trained) {
-    const Value y = call.layer("class_token", {&x}, {}, whole, "token");
+    Value y = call.layer("class_token", {&x}, {}, whole, "token");
     call.set_tensor(y, "weight", {1, 1, row.back()}, constant);
     return y;
   }
@@ -123,8 +123,8 @@ Value joined_with_constant(Call& call, const Value& x, const Constant& constant,
   for (int64_t i = 0; i < outer; ++i) {
     std::copy_n(constant.floats->begin() + i * inner, inner, terms.begin() + i * all + (in_front ? 0 : all - inner));
   }
-  const Value y = call.layer(
-      "affine", {&wide}, {{"shape", texts(whole)}, {"weight", {"false"}}, {"trained", {"false"}}}, whole, "constant");
+  Value y = call.layer("affine", {&wide}, {{"shape", texts(whole)}, {"weight", {"false"}}, {"trained", {"false"}}},
+                       whole, "constant");
   call.set_tensor(y, "bias", whole, floats_constant(whole, std::move(terms)));
   return y;
 }
