@@ -56,11 +56,7 @@ Value with_terms(Call& call, const Value& scores, const Constant& terms) {
   if (!fits || shape.empty()) {
     throw Unsupported("its mask is " + gpunn::to_string(terms.shape) + ", of scores " + to_string(scores.shape));
   }
-  const auto keys = shape.back();
-  for (auto begin = terms.floats->begin(); begin != terms.floats->end(); begin += keys) {
-    const bool is_hidden = std::all_of(begin, begin + keys, [](float term) { return std::isinf(term) && term < 0; });
-    if (is_hidden) throw Unsupported("its mask hides all keys from a query");
-  }
+  if (hides_a_row(terms)) throw Unsupported("its mask hides all keys from a query");
   Value y = call.layer("affine", {&scores}, {{"shape", texts(shape)}, {"weight", {"false"}}, {"trained", {"false"}}},
                        row, "mask");
   call.set_tensor(y, "bias", shape, terms);

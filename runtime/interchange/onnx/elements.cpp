@@ -2,6 +2,8 @@
 
 #include <gpunn/float_formats.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -139,6 +141,15 @@ Constant integers_constant(const std::vector<int64_t>& values) {
   sizes.reserve(values.size());
   for (const int64_t value : values) sizes.push_back({value, false});
   return sizes_constant({static_cast<int64_t>(values.size())}, std::move(sizes));
+}
+
+bool hides_a_row(const Constant& mask) {
+  const int64_t columns = mask.shape.empty() ? 1 : mask.shape.back();
+  for (auto begin = mask.floats->begin(); begin != mask.floats->end(); begin += columns) {
+    const bool is_hidden = std::all_of(begin, begin + columns, [](float x) { return std::isinf(x) && x < 0; });
+    if (is_hidden) return true;
+  }
+  return false;
 }
 
 }  // namespace gpunn::interchange

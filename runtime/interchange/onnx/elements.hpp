@@ -23,4 +23,7 @@ Constant floats_constant(Shape shape, std::vector<float> values);
 Constant sizes_constant(Shape shape, std::vector<Size> values);
 Constant integers_constant(const std::vector<int64_t>& values);  // of one dimension
 
+// Whether floats that are added as a mask are -inf in all of a row, of which a softmax behind them would make NaN.
+bool hides_a_row(const Constant& mask);
+
 }  // namespace gpunn::interchange

@@ -1,6 +1,5 @@
 // Sums, products and the like: of layers, or of a layer and a constant.
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <iterator>
 
@@ -55,19 +54,11 @@ bool is_of_input(Call& call, const std::string& name) {
   return source == "input";
 }
 
-// Throws Unsupported where a mask hides all of a row, which a softmax behind it would make NaN of.
-void require_seen(const Constant& terms) {
-  if (!is_floating(terms.element) || terms.floats->empty()) return;
-  const int64_t last = terms.shape.empty() ? 1 : terms.shape.back();
-  for (auto begin = terms.floats->begin(); begin != terms.floats->end(); begin += last) {
-    const bool is_hidden = std::all_of(begin, begin + last, [](float term) { return std::isinf(term) && term < 0; });
-    if (is_hidden) throw Unsupported("its constant is -inf in all of a row");
-  }
-}
-
 // x * weight + bias; a nullptr: without it. A constant that training may change is a parameter, another one a buffer.
 Value affine(Call& call, const Value& narrow, const Constant* weight, const Constant* bias) {
-  if (bias != nullptr) require_seen(*bias);
+  if (bias != nullptr && is_floating(bias->element) && hides_a_row(*bias)) {
+    throw Unsupported("its constant is -inf in all of a row");
+  }
   const Constant& first = weight != nullptr ? *weight : *bias;
   Shape shape = within_row(first, row_of(narrow));
   const Value x = expanded(call, narrow, shape);
