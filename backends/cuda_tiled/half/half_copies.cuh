@@ -8,9 +8,22 @@
 
 namespace gpunn::cuda_tiled {
 
+// Each copies to the same place in every block of the cluster whose bit is set in kTo; each block's barrier gets the
+// bytes.
+inline constexpr uint16_t kThisBlock = 1;  // of a cluster of one
+
 // The box at (inner, tap, outer) of a tensor of three dimensions.
+template <uint16_t kTo = kThisBlock>
 __device__ __forceinline__ void copy_box_of_tap(void* to, const CUtensorMap* map, uint64_t* barrier, int inner, int tap,
                                                 int outer) {
+  if constexpr (kTo != kThisBlock) {
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+        "[%1, {%3, %4, %5}], [%2], %6;" ::"r"(shared_address(to)),
+        "l"(map), "r"(shared_address(barrier)), "r"(inner), "r"(tap), "r"(outer), "h"(kTo)
+        : "memory");
+    return;
+  }
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], "
       "[%2];" ::"r"(shared_address(to)),
@@ -27,8 +40,18 @@ struct Pixel {
 
 // A pixel of each of the windows from `first` on: the one `row_offset` and `column_offset` behind its beginning.
 // Windows beyond the last image are zeros and count.
+template <uint16_t kTo = kThisBlock>
 __device__ __forceinline__ void copy_windows(void* to, const CUtensorMap* map, uint64_t* barrier, int channel,
                                              const Pixel& first, int row_offset, int column_offset) {
+  if constexpr (kTo != kThisBlock) {
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+        "[%1, {%3, %4, %5, %6}], [%2], {%7, %8}, %9;" ::"r"(shared_address(to)),
+        "l"(map), "r"(shared_address(barrier)), "r"(channel), "r"(first.column), "r"(first.row), "r"(first.image),
+        "h"(static_cast<uint16_t>(column_offset)), "h"(static_cast<uint16_t>(row_offset)), "h"(kTo)
+        : "memory");
+    return;
+  }
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, "
       "%6}], "
@@ -37,5 +60,25 @@ __device__ __forceinline__ void copy_windows(void* to, const CUtensorMap* map, u
       "h"(static_cast<uint16_t>(column_offset)), "h"(static_cast<uint16_t>(row_offset))
       : "memory");
 }
+
+// Stores a box from shared memory, which has to be visible to TMA (show_to_copies). What lies beyond the tensor's sizes
+// is left out. The thread that stores also waits.
+__device__ __forceinline__ void store_box_of_tap(const CUtensorMap* map, uint32_t from, int inner, int tap, int outer) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
+               "r"(from), "r"(inner), "r"(tap), "r"(outer)
+               : "memory");
+}
+
+// What this thread has stored since the last call is a group.
+__device__ __forceinline__ void end_store_group() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+// Until all but the last `kLeft` groups of this thread have been read from shared memory.
+template <int kLeft>
+__device__ __forceinline__ void wait_for_store_reads() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kLeft) : "memory");
+}
+
+// Makes what this thread has written to shared memory visible to TMA.
+__device__ __forceinline__ void show_to_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 }  // namespace gpunn::cuda_tiled

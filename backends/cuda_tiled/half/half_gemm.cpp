@@ -78,7 +78,7 @@ void run(const HalfGemm& problem, cudaStream_t stream, const OpArgs& args) {
                            major == Major::kK ? size : kHalfBlockK);
   };
   plan.product.a[0] = map(plan.a, a, plan.major_a, plan.tile_size().rows);
-  plan.product.b = map(plan.b, b, plan.major_b, plan.tile_size().columns);
+  plan.product.b = map(plan.b, b, plan.major_b, plan.tile_size().columns / plan.tile_size().cluster);
   run_half_product(plan,
                    {.y = args.out<void>(0), .bias = problem.gemm.bias ? args.in<float>(2) : nullptr, .workspace = room},
                    multiprocessors(), stream);
@@ -93,9 +93,11 @@ Variant<HalfGemm> gemm_variant(const char* name) {
 
 std::vector<Variant<HalfGemm>> half_gemm_variants() {
   // First the one that is nowhere far behind, which runs where nothing may be timed.
-  return {gemm_variant<3>("gemm:half_128x128"), gemm_variant<0>("gemm:half_128x256"),
-          gemm_variant<1>("gemm:half_256x128"), gemm_variant<2>("gemm:half_128x192"),
-          gemm_variant<4>("gemm:half_128x64"),  gemm_variant<5>("gemm:half_128x64_deep")};
+  return {gemm_variant<3>("gemm:half_128x128"),      gemm_variant<0>("gemm:half_128x256"),
+          gemm_variant<1>("gemm:half_256x128"),      gemm_variant<2>("gemm:half_128x192"),
+          gemm_variant<4>("gemm:half_128x64"),       gemm_variant<5>("gemm:half_128x64_deep"),
+          gemm_variant<6>("gemm:half_128x256_bulk"), gemm_variant<7>("gemm:half_128x256_pair"),
+          gemm_variant<8>("gemm:half_128x128_turns")};
 }
 
 void add_half_gemm_kernels(TiledDevice& device) {

@@ -105,7 +105,7 @@ class WarpGradients {
 
   // Leaves both sums in the warp's part of shared memory, by column of the tile.
   __device__ __forceinline__ void leave(int lane, uint8_t* staging) const {
-    static_assert(T::kColumns * sizeof(float2) <= 16 * T::kPass * sizeof(uint16_t));
+    static_assert(T::kColumns * int{sizeof(float2)} <= T::kStagingBytes);
     const int kind = lane / 16;
     int column = lane % kChunks * 8 + lane / 8 % 2 * 4;
     if constexpr (kChunks == 4) column += lane / 4 % 2 * 2;
@@ -145,7 +145,7 @@ template <class T>
 __device__ __forceinline__ void store_gradient_slab(const HalfProduct& product, const HalfPhase& phase, int row,
                                                     int column, const uint8_t* staging, int consumer, int thread) {
   constexpr int kWarps = 4;
-  constexpr int kPitch = 16 * T::kPass * int{sizeof(uint16_t)} / int{sizeof(float2)};  // from a warp's part to the next
+  constexpr int kPitch = T::kStagingBytes / int{sizeof(float2)};  // from a warp's part to the next
   warpgroup_sync(consumer);
   for (int at = thread; at < T::kColumns && column + at < product.columns; at += kWarps * 32) {
     float2 sum = make_float2(0.0F, 0.0F);

@@ -1,6 +1,10 @@
 // half_product: the kernel of the matrix product of half_product.hpp. Persistent blocks walk over tiles of y'. One
-// thread of a producer warp fills the ring of stages, while two warpgroups multiply the stages by wgmma, each half of
-// the tile's rows. During the store of a tile the ring is already filled for the next one.
+// thread of a producer warp fills the ring of stages, while two warpgroups multiply the stages by wgmma: each half of a
+// tile's rows, or tiles in turns. During the store of a tile the ring is already filled for the next one.
+//
+// H100, bf16: a store by threads takes 4.2 us of a tile of 128 x 256, since all multiprocessors store at the same time;
+// by TMA, which goes on during the next tile, 2.3. Turns hide it. A multicast makes less traffic, but takes no less
+// time below 8192^3, where it saves power: 1.37 ms in place of 1.56.
 //
 // Long sums with few outputs are split: each part stores its sums in memory, and a second kernel adds them in their
 // order (half_parts.cu), so that equal inputs give equal bits.
@@ -26,11 +30,15 @@ struct HalfTiling {
   static constexpr bool kGradient = ending == HalfEnding::kGradient;
   static constexpr int kConsumers = 2;
   static constexpr int kRows = tile.rows, kColumns = tile.columns, kStages = tile.stages;
-  static constexpr int kBlocksEach = tile.blocks;               // of threads a multiprocessor
-  static constexpr int kRowBlocks = kRows / (64 * kConsumers);  // of 64 rows, a consumer
+  static constexpr int kBlocksEach = tile.blocks;  // of threads a multiprocessor
+  static constexpr int kCluster = tile.cluster;
+  static constexpr int kClusterRows = tile.cluster_rows();
+  static constexpr bool kTurns = tile.turns;
+  static constexpr int kRowBlocks = kRows / 64 / (kTurns ? 1 : kConsumers);  // of 64 rows, a consumer
+  static constexpr int kReaders = (kTurns ? 1 : kConsumers) * kWarpgroup / 32;
   // A warp feeds the ring, beside which consumers have 168 registers, or 96 of two blocks. Where they need more it is a
-  // warpgroup, which can give up some of its own.
-  static constexpr bool kGivesRegisters = kGradient;
+  // warpgroup, which can give up some of its own. Then no block of the next kernel fits beside it.
+  static constexpr bool kGivesRegisters = kGradient || tile.pieces > 0;
   static_assert(!kGivesRegisters || kBlocksEach == 1);
   static constexpr int kThreads = kConsumers * kWarpgroup + (kGivesRegisters ? kWarpgroup : 32);
   static constexpr uint32_t kProducerRegisters = 40, kConsumerRegisters = 232;
@@ -38,7 +46,13 @@ struct HalfTiling {
   static constexpr int kStageBytes = kBytesA + kBytesB;
   static constexpr int kBoxBytes = 64 * kLineBytes;         // of 64 rows or columns, whichever index runs along lines
   static constexpr int kPass = tile.blocks == 1 ? 64 : 32;  // columns that a warp stores at a time
-  static constexpr int kStoreBytes = kConsumers * 4 * 16 * kPass * int{sizeof(uint16_t)};
+  static constexpr bool kBulk = tile.pieces > 0;            // TMA can store y
+  static constexpr int kPieces = kBulk ? tile.pieces : 1;
+  static_assert(!kBulk || !(kStatistics || kGradient));
+  static constexpr int kPieceBytes = 16 * kPass * int{sizeof(uint16_t)};
+  static constexpr int kStagingBytes = kPieces * kPieceBytes;  // of a warp
+  static constexpr int kStoreBytes = kConsumers * 4 * kStagingBytes;
+  static_assert(kColumns / kPass % kPieces == 0 && kColumns / 64 % kCluster == 0);
   // The swizzle wants stages at multiples of 1024 bytes, which dynamic shared memory doesn't promise.
   static constexpr int kSharedBytes = kStages * kStageBytes + kStoreBytes + 1024;
 };
@@ -82,14 +96,19 @@ __device__ __forceinline__ Pixel pixel_of(const Windows& windows, int window) {
           .image = image.quotient};
 }
 
-// Feeds the ring with an item. One thread.
+// Feeds the ring with an item's tile of the block `rank` of a cluster. One thread.
 template <class T>
-__device__ __forceinline__ void produce_item(Ring<T>& ring, const HalfProduct& product, const HalfItem& item) {
+__device__ __forceinline__ void produce_item(Ring<T>& ring, const HalfProduct& product, const HalfItem& item,
+                                             int rank) {
   constexpr int kBoxesA = T::kRows / 64, kBoxesB = T::kColumns / 64;
+  // What this block brings of b'.
+  constexpr int kMyColumns = T::kColumns / T::kCluster, kMyBoxes = kBoxesB / T::kCluster;
+  const int first_box = rank * kMyBoxes;
+  constexpr auto kTo = static_cast<uint16_t>((1U << T::kCluster) - 1U);
   const HalfPhase& phase = product.phase[item.phase];
   const CUtensorMap* const map_a = &product.a[item.phase];
   const CUtensorMap* const map_b = &product.b;
-  const int row = item.at.x * T::kRows, column = item.at.y * T::kColumns;
+  const int row = item.at.x * T::kClusterRows + rank * T::kRows, column = item.at.y * T::kColumns;
   const int channel_blocks = static_cast<int>(product.channel_blocks.by);
 
   // Of K: the tap (i, j) and its block of channels. With image_b it is the columns that have taps.
@@ -129,10 +148,9 @@ __device__ __forceinline__ void produce_item(Ring<T>& ring, const HalfProduct& p
         const Pixel pixels = pixel_of(phase.windows, block * kHalfBlockK);
 #pragma unroll
         for (int box = 0; box < kBoxesB; ++box) {
-          if (box < boxes) {
-            copy_windows(to_b + box * T::kBoxBytes, map_b, full, box_channel[box], pixels, box_row_offset[box],
-                         box_column_offset[box]);
-          }
+          if (box >= boxes || box / kMyBoxes != rank) continue;
+          copy_windows<kTo>(to_b + box * T::kBoxBytes, map_b, full, box_channel[box], pixels, box_row_offset[box],
+                            box_column_offset[box]);
         }
       }
     }
@@ -141,10 +159,11 @@ __device__ __forceinline__ void produce_item(Ring<T>& ring, const HalfProduct& p
       const int tap = (phase.tap_rows.first + i * phase.tap_rows.step) * product.filter_columns +
                       phase.tap_columns.first + j * phase.tap_columns.step;
       if constexpr (T::kMajorB == Major::kK) {
-        copy_box_of_tap(to_b, map_b, full, channel * kHalfBlockK, tap, column);
+        copy_box_of_tap<kTo>(to_b + rank * kMyColumns * kLineBytes, map_b, full, channel * kHalfBlockK, tap,
+                             column + rank * kMyColumns);
       } else {
-        for (int box = 0; box < kBoxesB; ++box) {
-          copy_box_of_tap(to_b + box * T::kBoxBytes, map_b, full, column + box * 64, tap, channel * kHalfBlockK);
+        for (int box = first_box; box < first_box + kMyBoxes; ++box) {
+          copy_box_of_tap<kTo>(to_b + box * T::kBoxBytes, map_b, full, column + box * 64, tap, channel * kHalfBlockK);
         }
       }
     }
@@ -201,17 +220,34 @@ __device__ __forceinline__ void pass_over_item(Ring<T>& ring, int thread, int bl
   }
 }
 
+// The consumers' turns. A consumer must not wait for a stage before the ring has come to the round before: barriers
+// tell odd rounds from even ones, no more. So it begins when the other has been through the stages in between.
+struct ConsumerTurns {
+  uint64_t* begins;  // of each consumer
+  uint32_t phase;
+
+  __device__ __forceinline__ void wait(int consumer) {
+    barrier_wait(&begins[consumer], phase);
+    phase ^= 1U;
+  }
+  __device__ __forceinline__ void hand_over(int consumer, int thread) const {
+    if (thread % 32 == 0) barrier_arrive(&begins[1 - consumer]);
+  }
+};
+
 // d = the sum over `blocks` stages. One warpgroup; `thread` is of it.
 template <class T>
 __device__ __forceinline__ void consume_item(Ring<T>& ring, float (&d)[T::kRowBlocks][T::kColumns / 2], int consumer,
-                                             int thread, int blocks) {
+                                             int thread, int blocks, ConsumerTurns& turns) {
+  if constexpr (T::kTurns) turns.wait(consumer);
+  const int first_box = T::kTurns ? 0 : consumer * T::kRowBlocks;
   int previous = 0;
   for (int block = 0; block < blocks; ++block) {
     barrier_wait(&ring.full[ring.stage], ring.phase);
     warpgroup_arrive();
 #pragma unroll
     for (int rows = 0; rows < T::kRowBlocks; ++rows) {
-      multiply_half_stage<T>(d[rows], ring.a() + (consumer * T::kRowBlocks + rows) * T::kBoxBytes, ring.b(), block > 0);
+      multiply_half_stage<T>(d[rows], ring.a() + (first_box + rows) * T::kBoxBytes, ring.b(), block > 0);
     }
     warpgroup_commit();
     warpgroup_wait<1>();  // the previous stage has been read
@@ -219,6 +255,7 @@ __device__ __forceinline__ void consume_item(Ring<T>& ring, float (&d)[T::kRowBl
     previous = ring.stage;
     ring.advance();
   }
+  if constexpr (T::kTurns) turns.hand_over(consumer, thread);
   warpgroup_wait<0>();
   if (blocks > 0) release(ring, previous, thread);
 }
@@ -229,43 +266,51 @@ __global__ __launch_bounds__(T::kThreads,
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint8_t shared[];
   __shared__ RingBarriers<T> barriers;
-  Ring<T> ring = make_ring<T>(shared, barriers, product.a[0], product.b, {});
-  begin_ring(1);
+  __shared__ uint64_t begins[T::kConsumers];
+  if (threadIdx.x < T::kConsumers) barrier_init(&begins[threadIdx.x], kWarpgroup / 32);
+  const int rank = T::kCluster == 1 ? 0 : static_cast<int>(cluster_rank());
+  Ring<T> ring =
+      make_ring<T>(shared, barriers, product.a[0], product.b, {.a = {}, .b = {.count = T::kCluster, .index = rank}});
+  begin_ring(T::kCluster);
 
   const int warpgroup = warpgroup_index();
-  const int step = static_cast<int>(gridDim.x);
+  const int first = static_cast<int>(blockIdx.x) / T::kCluster, step = static_cast<int>(gridDim.x) / T::kCluster;
   HalfItem item;
   if (warpgroup == T::kConsumers) {
     if constexpr (T::kGivesRegisters) give_up_registers<T::kProducerRegisters>();
     if (threadIdx.x == T::kConsumers * kWarpgroup) {
-      for (int index = static_cast<int>(blockIdx.x); find_item(product, index, item); index += step) {
-        produce_item(ring, product, item);
+      for (int index = first; find_item(product, index, item); index += step) {
+        produce_item(ring, product, item, rank);
       }
     }
   } else {
     if constexpr (T::kGivesRegisters) take_registers<T::kConsumerRegisters>();
     const int consumer = warpgroup;
     const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
-    constexpr int kStagingBytes = 16 * T::kPass * int{sizeof(uint16_t)};  // of a warp
-    uint8_t* const staging_of_all = ring.stages + T::kStages * T::kStageBytes + consumer * 4 * kStagingBytes;
-    uint8_t* const staging = staging_of_all + thread / 32 * kStagingBytes;
+    uint8_t* const staging_of_all = ring.stages + T::kStages * T::kStageBytes + consumer * 4 * T::kStagingBytes;
+    uint8_t* const staging = staging_of_all + thread / 32 * T::kStagingBytes;
+    ConsumerTurns turns{begins, consumer == 0 ? 1U : 0U};  // the first begins at once
     int counted = 0;
     if constexpr (T::kStatistics) counted = counted_rows(product.statistics, product.phase[0].rows);
-    for (int index = static_cast<int>(blockIdx.x); find_item(product, index, item); index += step) {
-      const int row_in_tile = consumer * T::kRowBlocks * 64;
-      const int first_row = item.at.x * T::kRows + row_in_tile;
+    for (int index = first, turn = 0; find_item(product, index, item); index += step, turn ^= 1) {
+      if (T::kTurns && turn != consumer) {
+        ring.pass(item.last - item.first);
+        continue;
+      }
+      const int row_in_tile = rank * T::kRows + (T::kTurns ? 0 : consumer * T::kRowBlocks * 64);
+      const int first_row = item.at.x * T::kClusterRows + row_in_tile;
       if (first_row >= product.phase[item.phase].rows) {
         pass_over_item(ring, thread, item.last - item.first);
         continue;
       }
       if constexpr (T::kGradient) counted = counted_rows(product.gradient, product.phase[item.phase]);
       float d[T::kRowBlocks][T::kColumns / 2];
-      consume_item(ring, d, consumer, thread, item.last - item.first);
+      consume_item(ring, d, consumer, thread, item.last - item.first, turns);
 #pragma unroll
       for (int rows = 0; rows < T::kRowBlocks; ++rows) {
         const int row_of_warp = rows * 64 + thread / 32 * 16;
         if (item.part >= 0) {
-          leave_half_sums<T>(d[rows], product.parts + int64_t{item.part} * (T::kRows * T::kColumns),
+          leave_half_sums<T>(d[rows], product.parts + int64_t{item.part} * (T::kClusterRows * T::kColumns),
                              row_in_tile + row_of_warp);
         } else {
           store_half_sums<T>(d[rows], product, product.phase[item.phase], first_row + row_of_warp,
@@ -286,6 +331,11 @@ __global__ __launch_bounds__(T::kThreads,
         }
       }
     }
+    // A block that ends takes its shared memory with it, from which TMA may still read, and at whose barriers others
+    // may still arrive. Only consumers wait: what follows the producer's loop would make its numbers ones of lanes that
+    // may differ, and each copy slower (3x3 weight gradients, 128x64: 92 us in place of 63).
+    if constexpr (T::kBulk) wait_for_store_reads<0>();
+    if constexpr (T::kCluster > 1) cluster_sync();
   }
 #endif
 }

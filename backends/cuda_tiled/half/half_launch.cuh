@@ -14,15 +14,17 @@ void launch_half_product(const HalfPlan& plan, int blocks, cudaStream_t stream) 
   using T = HalfTiling<kHalfTiles[kTile], kElement, kMajorA, kMajorB, kEnding>;
   constexpr auto kKernel = half_product<T>;
   allow_shared_memory(kKernel, T::kSharedBytes);
-  launch_with(kKernel, {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads), T::kSharedBytes}, {.early = true},
-              stream, plan.product);
+  launch_with(kKernel, {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads), T::kSharedBytes},
+              {.cluster = T::kCluster > 1 ? dim3(T::kCluster) : dim3(0, 0, 0), .early = true}, stream, plan.product);
 }
 
 template <int kTile, HalfElement kElement>
 void launch_half_majors(const HalfPlan& plan, int blocks, cudaStream_t stream) {
   constexpr Major kK = Major::kK, kMN = Major::kMN;
-  if (plan.product.statistics.slabs != nullptr) {  // these two are of forward convolutions
-    return launch_half_product<kTile, kElement, kK, kK, HalfEnding::kStatistics>(plan, blocks, stream);
+  if constexpr (can_end_statistics(kTile)) {
+    if (plan.product.statistics.slabs != nullptr) {  // these are of forward convolutions, as is a residual
+      return launch_half_product<kTile, kElement, kK, kK, HalfEnding::kStatistics>(plan, blocks, stream);
+    }
   }
   if constexpr (can_end_gradient(kTile)) {
     if (plan.product.gradient.slabs != nullptr) {

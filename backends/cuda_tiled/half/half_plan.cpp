@@ -39,7 +39,7 @@ double time_of(const HalfPlan& plan, const Split& split, int64_t slots) {
   };
   double time = waves_time(split.whole, blocks);
   if (split.others == 0) return time;
-  const double bytes = 4.0 * tile.rows * tile.columns * static_cast<double>(split.others) * split.splits;
+  const double bytes = 4.0 * tile.cluster_rows() * tile.columns * static_cast<double>(split.others) * split.splits;
   return time + waves_time(split.others * split.splits, cuda::divide_up(blocks, split.splits)) + Cost::kSecondKernel +
          bytes / Cost::kPartBytes;
 }
@@ -61,6 +61,15 @@ Split best_split(const HalfPlan& plan, int64_t tiles, int64_t slots) {
   return best;
 }
 
+constexpr int kPieceRows = 16;  // of what a warp stores at a time
+
+// Whether y is a matrix of y's rows and columns for TMA.
+bool is_stored_in_boxes(const HalfProduct& product) {
+  const bool gaps = product.image_b && product.channels % 64 != 0;  // in the columns
+  return product.phases == 1 && !product.phase[0].places.scattered && product.vectors && !gaps && product.columns > 0 &&
+         product.phase[0].rows > 0;
+}
+
 }  // namespace
 
 void plan_tiles(HalfPlan& plan, int multiprocessors, bool whole) {
@@ -69,8 +78,8 @@ void plan_tiles(HalfPlan& plan, int multiprocessors, bool whole) {
   product.column_tiles = cuda::divide_up(product.columns, tile.columns);
   for (int i = 0; i < product.phases; ++i) {
     HalfPhase& phase = product.phase[static_cast<std::size_t>(i)];
-    phase.row_tiles = cuda::divide_up(phase.rows, tile.rows);
-    phase.band = std::max(kBandRows / tile.rows, 1);
+    phase.row_tiles = cuda::divide_up(phase.rows, tile.cluster_rows());
+    phase.band = std::max(kBandRows / tile.cluster_rows(), 1);
     phase.band_tiles = Divider(int64_t{phase.band} * product.column_tiles);
     phase.band_height = Divider(phase.band);
     phase.last_height = Divider(phase.row_tiles % phase.band);
@@ -81,7 +90,7 @@ void plan_tiles(HalfPlan& plan, int multiprocessors, bool whole) {
   plan.parts_bytes = 0;
   HalfPhase& phase = product.phase[0];
   if (whole || product.phases > 1 || phase.items > kMostItems) return;
-  const Split split = best_split(plan, phase.items, int64_t{multiprocessors} * tile.blocks);
+  const Split split = best_split(plan, phase.items, int64_t{multiprocessors} * tile.blocks / tile.cluster);
   if (split.others == 0) return;
   product.blocks_of_split = cuda::divide_up(phase.blocks, split.splits);
   product.splits = cuda::divide_up(phase.blocks, product.blocks_of_split);
@@ -89,7 +98,7 @@ void plan_tiles(HalfPlan& plan, int multiprocessors, bool whole) {
   phase.split_tiles = Divider(split.others);
   phase.items = static_cast<int>(split.whole + split.others * product.splits);
   plan.parts_bytes = sizeof(float) * static_cast<uint64_t>(split.others * product.splits) *
-                     static_cast<uint64_t>(tile.rows) * static_cast<uint64_t>(tile.columns);
+                     static_cast<uint64_t>(tile.cluster_rows()) * static_cast<uint64_t>(tile.columns);
 }
 
 bool is_countable(const HalfPlan& plan) {
@@ -110,16 +119,26 @@ void run_half_product(const HalfPlan& plan, const HalfAddresses& addresses, int 
   product.residual = addresses.residual;
   product.statistics = addresses.statistics;
   product.gradient = addresses.gradient;
+  const HalfTile& tile = plan.tile_size();
+  product.bulk = tile.pieces > 0 && is_stored_in_boxes(product);
+  if (product.bulk) {
+    product.y_map = half_tensor_map({.data = addresses.y,
+                                     .inner = product.columns,
+                                     .taps = 1,
+                                     .outer = product.phase[0].rows,
+                                     .pitch = product.phase[0].places.row_pitch},
+                                    kPieceRows);
+  }
   product.parts =
       reinterpret_cast<float*>(static_cast<uint8_t*>(addresses.workspace) + plan.a.copy_bytes() + plan.b.copy_bytes());
   int64_t items = 0;
   for (int i = 0; i < product.phases; ++i) items += product.phase[static_cast<std::size_t>(i)].items;
-  const auto blocks = static_cast<int>(std::min(items, int64_t{multiprocessors} * plan.tile_size().blocks));
-  constexpr void (*kLaunches[])(const HalfPlan&, int, cudaStream_t) = {launch_half_tile<0>, launch_half_tile<1>,
-                                                                       launch_half_tile<2>, launch_half_tile<3>,
-                                                                       launch_half_tile<4>, launch_half_tile<5>};
+  const int64_t clusters = std::min(items, int64_t{multiprocessors} * tile.blocks / tile.cluster);
+  constexpr void (*kLaunches[])(const HalfPlan&, int, cudaStream_t) = {
+      launch_half_tile<0>, launch_half_tile<1>, launch_half_tile<2>, launch_half_tile<3>, launch_half_tile<4>,
+      launch_half_tile<5>, launch_half_tile<6>, launch_half_tile<7>, launch_half_tile<8>};
   static_assert(std::size(kLaunches) == kHalfTiles.size());
-  kLaunches[plan.tile](placed, blocks, stream);
+  kLaunches[plan.tile](placed, static_cast<int>(clusters) * tile.cluster, stream);
   if (product.splits > 1) add_half_parts(placed, stream);
 }
 

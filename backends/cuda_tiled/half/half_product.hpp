@@ -34,18 +34,41 @@ enum class HalfEnding : uint8_t { kPlain, kStatistics, kResidual, kGradient };
 
 // y' in tiles of rows x columns, `stages` blocks of K in flight, `blocks` of threads a multiprocessor.
 struct HalfTile {
-  int rows;
-  int columns;
-  int stages;
-  int blocks;
+  int rows = 0;
+  int columns = 0;
+  int stages = 0;
+  int blocks = 1;
+  // TMA stores y in pieces of 16 rows, of which a warp has so many on their way to memory at a time. With none, threads
+  // store y: they have the rows at hand for HalfStatistics and HalfGradient, and end sooner where there is no next
+  // tile.
+  int pieces = 0;
+  // The tiles of a cluster of blocks lie one below the other: each block fetches its share of their b' and multicasts
+  // it to all.
+  int cluster = 1;
+  // Both consumers of a block take half of a tile's rows, or take turns: while one stores its tile the other
+  // multiplies.
+  bool turns = false;
+
+  constexpr int cluster_rows() const { return rows * cluster; }
 };
 
-// The last tile is for problems of few tiles, each of which then has a multiprocessor and many stages.
-inline constexpr std::array<HalfTile, 6> kHalfTiles = {
-    {{128, 256, 4, 1}, {256, 128, 4, 1}, {128, 192, 5, 1}, {128, 128, 3, 2}, {128, 64, 4, 2}, {128, 64, 8, 1}}};
+// The tile of eight stages is for problems of few tiles, each of which then has a multiprocessor.
+inline constexpr std::array<HalfTile, 9> kHalfTiles = {
+    {{.rows = 128, .columns = 256, .stages = 4},
+     {.rows = 256, .columns = 128, .stages = 4},
+     {.rows = 128, .columns = 192, .stages = 5},
+     {.rows = 128, .columns = 128, .stages = 3, .blocks = 2},
+     {.rows = 128, .columns = 64, .stages = 4, .blocks = 2},
+     {.rows = 128, .columns = 64, .stages = 8},
+     {.rows = 128, .columns = 256, .stages = 4, .pieces = 2},
+     {.rows = 128, .columns = 256, .stages = 4, .pieces = 2, .cluster = 2},
+     {.rows = 128, .columns = 128, .stages = 6, .pieces = 2, .turns = true}}};
 
-// Whether the tile has registers for HalfGradient.
-constexpr bool can_end_gradient(int tile) { return kHalfTiles[static_cast<std::size_t>(tile)].blocks == 1; }
+// Whether the tile takes HalfStatistics, and has registers for HalfGradient.
+constexpr bool can_end_statistics(int tile) { return kHalfTiles[static_cast<std::size_t>(tile)].pieces == 0; }
+constexpr bool can_end_gradient(int tile) {
+  return can_end_statistics(tile) && kHalfTiles[static_cast<std::size_t>(tile)].blocks == 1;
+}
 
 inline constexpr int kHalfBlockK = 64;  // of K, a stage: 128 bytes of a line
 inline constexpr int kMostPhases = 4;
@@ -88,8 +111,8 @@ struct HalfPhase {
   TapAxis tap_columns;
   RowPlaces places;
   int rows = 0;
-  int row_tiles = 0;
-  int blocks = 0;  // of K
+  int row_tiles = 0;  // of all rows of a cluster, as everywhere here
+  int blocks = 0;     // of K
   // Tiles in bands of some rows, down a band first: those under way at a time share what they read of a' and b'.
   int band = 1;  // tiles
   Divider band_tiles;
@@ -140,6 +163,8 @@ struct HalfProduct {
   int column_tiles = 0;
   int channels = 0;  // columns of y in a tap, where image_b is set
   void* y = nullptr;
+  CUtensorMap y_map{};     // of y, if `bulk`
+  bool bulk = false;       // TMA stores y
   bool vectors = false;    // rows of y, and its columns' blocks of 64, are multiples of 16 bytes
   float* parts = nullptr;  // a tile of sums for each part
   Epilogue epilogue;

@@ -102,7 +102,7 @@ class WarpStatistics {
 
   // Leaves mean and squares in the warp's part of shared memory, by column of the tile.
   __device__ __forceinline__ void leave(int lane, uint8_t* staging) const {
-    static_assert(T::kColumns * sizeof(float2) <= 16 * T::kPass * sizeof(uint16_t));
+    static_assert(T::kColumns * int{sizeof(float2)} <= T::kStagingBytes);
     float2* const to = reinterpret_cast<float2*>(staging) + (kShared ? lane % 16 * 2 + lane / 16 : lane * 2);
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
@@ -140,7 +140,7 @@ template <class T>
 __device__ __forceinline__ void store_slab(const HalfProduct& product, int row, int column, int counted,
                                            const uint8_t* staging, int consumer, int thread) {
   constexpr int kWarps = 4;
-  constexpr int kPitch = 16 * T::kPass * int{sizeof(uint16_t)} / int{sizeof(float2)};  // from a warp's part to the next
+  constexpr int kPitch = T::kStagingBytes / int{sizeof(float2)};  // from a warp's part to the next
   warpgroup_sync(consumer);
   float rows[kWarps];
 #pragma unroll

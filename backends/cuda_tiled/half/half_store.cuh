@@ -9,6 +9,7 @@
 #include <cuda_fp16.h>
 
 #include "fragments.cuh"
+#include "half/half_copies.cuh"
 #include "half/half_gradient.cuh"
 #include "half/half_product.hpp"
 #include "half/half_statistics.cuh"
@@ -97,11 +98,12 @@ __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2
   constexpr int kStores = 16 / kRowsAtOnce;
   if (row >= phase.rows) return;
   const int lane = lane_index();
-  const uint32_t shared = shared_address(staging);
+  uint32_t shared = shared_address(staging);
   const auto place_in_shared = [&](int of_row, int chunk) {
     const int turned = chunk ^ (of_row * kChunks / 8 % kChunks);
     return shared + static_cast<uint32_t>((of_row * kChunks + turned) * 16);
   };
+  const bool bulk = T::kBulk && product.bulk;
   uint16_t* to[kStores];
 #pragma unroll
   for (int i = 0; i < kStores; ++i) {
@@ -127,7 +129,14 @@ __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2
 #pragma unroll
   for (int pass = 0; pass < T::kColumns / T::kPass; ++pass) {
     const ColumnSpan span = span_of(product, column + pass * T::kPass);
-    if (span.count <= 0) continue;
+    if (bulk && lane == 0) wait_for_store_reads<T::kPieces - 1>();  // of the piece that was at this place
+    if (span.count <= 0) {
+      if (bulk && lane == 0) end_store_group();
+      __syncwarp();
+      continue;
+    }
+    if (bulk) __syncwarp();
+    shared = shared_address(staging) + static_cast<uint32_t>(pass % T::kPieces * T::kPieceBytes);
     [[maybe_unused]] typename WarpGradients<T>::Chunks chunks;
     [[maybe_unused]] const int of_chunk = chunk * 8 < span.count ? span.first + chunk * 8 : -1;
     if constexpr (T::kGradient) gradients.load(chunks, product, to, of_chunk);
@@ -160,8 +169,14 @@ __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2
                      half_pair<kBf16>(sums[0], sums[1]), half_pair<kBf16>(sums[2], sums[3]),
                      half_pair<kBf16>(sums[4], sums[5]), half_pair<kBf16>(sums[6], sums[7]));
     }
+    if (bulk) show_to_copies();
     __syncwarp();
-    if constexpr (T::kGradient) {
+    if (bulk) {
+      if (lane == 0) {
+        store_box_of_tap(&product.y_map, shared, span.first, 0, row);
+        end_store_group();
+      }
+    } else if constexpr (T::kGradient) {
       gradients.store(chunks, product, to, pass, of_chunk, lane,
                       [&](int i) { return load_chunk(place_in_shared(i * kRowsAtOnce + lane / kChunks, chunk)); });
     } else {

@@ -70,6 +70,7 @@ std::optional<NormPlan> plan_convolution(const ProgramDesc& desc, std::size_t fi
   try {
     plan.norm = batch_norm_plan(run.shape);
     plan.convolution = half_forward_problem(desc.op(first));
+    plan.convolution->statistics = true;
   } catch (const Refusal&) {
     return std::nullopt;
   }
@@ -85,8 +86,7 @@ std::optional<NormPlan> plan_convolution(const ProgramDesc& desc, std::size_t fi
 // About what it saves that batch norm need not read its images for the statistics, less what the convolution takes
 // longer: the bytes at so many a second. For the comparison with a convolution that another plugin runs faster.
 double saved_seconds(const backends::BatchNorm& shape) {
-  constexpr double kBytesASecond = 6e12;
-  return static_cast<double>(shape.elements()) * sizeof(uint16_t) / kBytesASecond;
+  return seconds_behind_convolution(static_cast<double>(shape.elements()) * sizeof(uint16_t));
 }
 
 template <class T>

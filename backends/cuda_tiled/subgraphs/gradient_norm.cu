@@ -69,8 +69,8 @@ std::optional<GradientPlan> plan_gradient(const ProgramDesc& desc, std::size_t f
 // About what it saves that the gradient is read once less, and with a second gradient also written once less, less what
 // the convolution takes longer: the bytes at so many a second.
 double saved_seconds(const NormSubgraph& run) {
-  constexpr double kBytesASecond = 6e12;
-  return static_cast<double>(run.shape.elements()) * sizeof(uint16_t) * (run.other < 0 ? 1 : 2) / kBytesASecond;
+  return seconds_behind_convolution(static_cast<double>(run.shape.elements()) * sizeof(uint16_t) *
+                                    (run.other < 0 ? 1 : 2));
 }
 
 // The ids of the convolution's inputs.

@@ -56,6 +56,7 @@ std::string half_key_of(const HalfConvolution& problem) {
   if (problem.bias) key += "_bias";
   if (problem.residual) key += "_add";
   if (problem.relu) key += "_relu";
+  if (problem.statistics) key += "_statistics";
   if (problem.gradient) key += "_norm";
   return key + " " + text_of(problem.shape) + " " + ops::dtype_text(problem.dtype) + " tensors channels-last";
 }
@@ -318,6 +319,7 @@ CUtensorMap windows_map(const ConvolutionPlan& plan, std::size_t phase, const Ha
 
 std::string refusal_of(const HalfConvolution& problem, int tile) {
   if (problem.shape.groups != 1) return "the channels are in groups";
+  if (problem.statistics && !can_end_statistics(tile)) return "the tile makes no statistics";
   if (problem.gradient && !can_end_gradient(tile)) return "the tile leaves no registers for what is behind it";
   if (std::string refusal = half_refusal_of_gpu(); !refusal.empty()) return refusal;
   const ConvolutionPlan plan = plan_of(problem, tile);
@@ -358,7 +360,10 @@ constexpr std::array<std::pair<int, const char*>, kHalfTiles.size()> kVariants =
                                                                                    {1, "conv:half_256x128"},
                                                                                    {2, "conv:half_128x192"},
                                                                                    {4, "conv:half_128x64"},
-                                                                                   {5, "conv:half_128x64_deep"}}};
+                                                                                   {5, "conv:half_128x64_deep"},
+                                                                                   {6, "conv:half_128x256_bulk"},
+                                                                                   {7, "conv:half_128x256_pair"},
+                                                                                   {8, "conv:half_128x128_turns"}}};
 
 }  // namespace
 
@@ -406,7 +411,7 @@ void run_half_convolution(const HalfConvolution& problem, int tile_index, const 
                                  .taps = plan.unfolded ? 1 : taps_of(shape),
                                  .outer = shape.group_outputs,
                                  .pitch = half.b.pitch()},
-                                half.major_b == Major::kK ? tile.columns : kHalfBlockK);
+                                half.major_b == Major::kK ? tile.columns / tile.cluster : kHalfBlockK);
   }
   run_half_product(half,
                    {.y = args.output,
@@ -419,9 +424,10 @@ void run_half_convolution(const HalfConvolution& problem, int tile_index, const 
 }
 
 std::vector<Variant<HalfConvolution>> half_convolution_variants() {
-  return {variant<kVariants[0].first>(kVariants[0].second), variant<kVariants[1].first>(kVariants[1].second),
-          variant<kVariants[2].first>(kVariants[2].second), variant<kVariants[3].first>(kVariants[3].second),
-          variant<kVariants[4].first>(kVariants[4].second), variant<kVariants[5].first>(kVariants[5].second)};
+  return []<std::size_t... kIndices>(std::index_sequence<kIndices...>) {
+    return std::vector<Variant<HalfConvolution>>{variant<kVariants[kIndices].first>(kVariants[kIndices].second)...};
+  }
+  (std::make_index_sequence<kVariants.size()>());
 }
 
 std::optional<uint64_t> half_convolution_workspace(const HalfConvolution& problem) {

@@ -21,8 +21,9 @@ struct HalfConvolution {
   bool bias = false;
   bool residual = false;
   bool relu = false;
-  bool gradient = false;  // a HalfGradient is behind it: K is not split
-  int64_t terms = 0;      // of a sum, for the autotuner
+  bool statistics = false;  // HalfStatistics are behind it
+  bool gradient = false;    // a HalfGradient is behind it: K is not split
+  int64_t terms = 0;        // of a sum, for the autotuner
 
   // Kernels of packed images convert these images; these read them directly.
   int score() const { return 2; }
@@ -38,7 +39,7 @@ struct HalfConvolutionArgs {
   const void* residual = nullptr;
   void* output = nullptr;
   void* workspace = nullptr;
-  HalfStatistics statistics = {};  // of y, where the pass is forward
+  HalfStatistics statistics = {};  // with problem.statistics and a tile that can_end_statistics
   HalfGradient gradient = {};      // with problem.gradient and a tile that can_end_gradient
 };
 

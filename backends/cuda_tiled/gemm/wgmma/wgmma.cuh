@@ -54,6 +54,7 @@ struct Tiling {
   static constexpr int kRows = 64 * kConsumers;
   static constexpr int kColumns = tile.columns;
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroup;
+  static constexpr int kReaders = kConsumers * kWarpgroup / 32;  // warps that read a stage
   static constexpr int kStages = tile.stages;
   static constexpr int kBlockK = tile.operands.block_k();
   static constexpr int kBytesA = kRows * kLineBytes;
@@ -113,6 +114,12 @@ struct Ring {
       phase ^= 1U;
     }
   }
+  // Over stages that others read.
+  __device__ __forceinline__ void pass(int stages) {
+    const int rounds = (stage + stages) / T::kStages;
+    stage += stages - rounds * T::kStages;
+    phase ^= static_cast<uint32_t>(rounds) & 1U;
+  }
 };
 
 template <class T>
@@ -129,7 +136,7 @@ __device__ __forceinline__ Ring<T> make_ring(uint8_t* shared, RingBarriers<T>& b
     prefetch_tensor_map(&b);
     for (int i = 0; i < T::kStages; ++i) {
       barrier_init(&barriers.full[i], 1);
-      barrier_init(&barriers.empty[i], T::kConsumers * kWarpgroup / 32 * sharing.count());
+      barrier_init(&barriers.empty[i], T::kReaders * sharing.count());
     }
     fence_barrier_init();
   }
