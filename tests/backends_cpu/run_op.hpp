@@ -13,6 +13,7 @@
 #include <sstream>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "catch.hpp"
@@ -230,14 +231,14 @@ class Random {
   }
   int64_t integer(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(engine_); }
 
-  Tensor<float> tensor(const Shape& shape, float low = -1.0F, float high = 1.0F) {
-    Tensor<float> made(shape);
+  Tensor<float> tensor(Shape shape, float low = -1.0F, float high = 1.0F) {
+    Tensor<float> made(std::move(shape));
     for (float& value : made) value = number(low, high);
     return made;
   }
   // Of few different values, so that equal ones are common.
-  Tensor<float> coarse(const Shape& shape) {
-    Tensor<float> made(shape);
+  Tensor<float> coarse(Shape shape) {
+    Tensor<float> made(std::move(shape));
     for (float& value : made) value = static_cast<float>(integer(-2, 2));
     return made;
   }
