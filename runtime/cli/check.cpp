@@ -78,6 +78,8 @@ void add_check(CommandLine& line) {
                   "Only the kernel of this name, as gemm:3; may be repeated; default: all kernels")
       .repeated()
       .type_name("KERNEL");
+  verb.add_flag("--quick", options->check.quick,
+                "Of an op's cases with more than 20,000 elements, run one for each kernel, type and layout");
   add_plugin_option(verb, options->check.plugins);
   std::vector<std::string> profiles;
   for (const CheckProfile& profile : check_profiles()) profiles.push_back(profile.name);

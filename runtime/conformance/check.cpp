@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "common/text.hpp"
@@ -184,6 +185,17 @@ class BackendWork final : public ChecksWork {
   }
 };
 
+void leave_out_large(Checks& checks) {
+  using Kind = std::tuple<std::string, int32_t, std::string, std::string, bool>;
+  std::set<Kind> met;
+  std::erase_if(checks, [&met](const Check& check) {
+    if (!check.signature || ops::elements_of(*check.signature) <= ops::kOrdinaryElements) return false;
+    const bool turned = std::ranges::any_of(
+        check.signature->inputs, [](const TensorType& type) { return type.layout == Layout::channels_last; });
+    return !met.emplace(check.labels.suite, check.op, check.kernel, check.labels.dtype, turned).second;
+  });
+}
+
 // Where a plugin is checked that has a base, the base's cases alone would make it look well.
 void require_part(const CheckOptions& options, const Opened& opened, Reporter& reporter, const CheckReport& report) {
   struct Cases {
@@ -244,7 +256,8 @@ void run_nodevice(Examination& one) {
 }
 
 void run_checks(Examination& one, const Checks& listed) {
-  const Checks checks = with_kernels(listed, one.options);
+  Checks checks = with_kernels(listed, one.options);
+  if (one.options.quick) leave_out_large(checks);
   LongWork progress("checking " + one.options.backend, checks.size());
   const auto tell = [&](std::size_t index) {
     if (index < checks.size()) progress.tell(checks[index].labels.suite + " " + checks[index].labels.op);

@@ -127,12 +127,14 @@ Case make_case(int32_t op, CaseSpec spec) {
   return {std::move(name), std::move(signature), std::move(spec.inputs), std::move(spec.derive), {}};
 }
 
-int64_t elements_of(const Case& test) {
+int64_t elements_of(const graph::OpSignature& signature) {
   int64_t elements = 0;
-  for (const TensorType& type : test.signature.inputs) elements += type.elements();
-  for (const TensorType& type : test.signature.outputs) elements += type.elements();
+  for (const TensorType& type : signature.inputs) elements += type.elements();
+  for (const TensorType& type : signature.outputs) elements += type.elements();
   return elements;
 }
+
+int64_t elements_of(const Case& test) { return elements_of(test.signature); }
 
 std::vector<ReferenceTensor> Case::inputs(Random& random) const {
   std::vector<ReferenceTensor> tensors;

@@ -118,6 +118,7 @@ bool store_in_half(const OpInfo& info, CaseSpec& spec, DType half);
 bool store_channels_last(Case& test);
 
 // Elements of all inputs and outputs together; and the range that is neither small nor large.
+int64_t elements_of(const graph::OpSignature& signature);
 int64_t elements_of(const Case& test);
 constexpr int64_t kOrdinaryElements = 20'000;
 

@@ -12,10 +12,6 @@ using namespace gpunn::testing;
 TEST_CASE("the cpu backend passes every suite, with nothing left out", "[cpu]") {
   gpunn::CheckOptions options = options_for("cpu");
   options.profile = "all";
-#ifdef __SANITIZE_ADDRESS__
-  // Where a case takes many times as long: kernels of f16 are those of bf16 but for how numbers are converted.
-  options.without = {" f16["};
-#endif
   int seen = 0;
   options.on_case = [&seen](const gpunn::CheckCase&) { ++seen; };
   const gpunn::CheckReport report = gpunn::check(options);
@@ -277,6 +273,30 @@ TEST_CASE("cases are chosen by what their names hold, and give the figures that 
   for (const gpunn::CheckCase& test : of_op) CHECK(test.op == "MATMUL");
   options.cases = {"no shape"};
   CHECK_THROWS_WITH(gpunn::check(options), Contains("no case is of the suites, ops and names asked for"));
+}
+
+TEST_CASE("a quick check runs all small cases and of the large ones the first") {
+  gpunn::CheckOptions options = options_for("cpu");
+  options.suites = {"ops"};
+  options.ops = {"RELU"};
+  const auto run = [&options](bool quick) {
+    options.quick = quick;
+    std::set<std::string> names;
+    for (const gpunn::CheckCase& test : gpunn::check(options).cases) names.insert(test.name);
+    return names;
+  };
+  const std::set<std::string> quick = run(true);
+  int left_out = 0;
+  for (const std::string& name : run(false)) {
+    INFO(name);
+    if (quick.contains(name)) continue;
+    ++left_out;
+    CHECK_THAT(name, Contains("f32[65543]"));
+  }
+  CHECK(left_out > 0);
+  for (const std::string type : {"f32", "bf16", "f16"}) {
+    CHECK(quick.contains(type + "[262147] -> " + type + "[262147]"));
+  }
 }
 
 TEST_CASE("a case can be repeated: the same seed gives the same figures") {

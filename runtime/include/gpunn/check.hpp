@@ -47,6 +47,9 @@ struct CheckOptions {
   // Run only cases that have a kernel of one of these names. Empty: run each case with the backend's own choice and
   // again with each named kernel.
   std::vector<std::string> kernels;
+  // Of the large cases of an op (more than 20,000 elements), run the first of each kernel, dtype and layout only. They
+  // take most of the time, above all under a sanitizer.
+  bool quick = false;
   std::string profile;  // a profile that must run: unsupported and no device are failures; empty: nothing must
   Precision precision = Precision::fp32;
   std::string reference = "cpu";  // the backend that the suite "train" compares with
