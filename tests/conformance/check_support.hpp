@@ -8,6 +8,7 @@
 #include <string>
 
 #include "catch.hpp"
+#include "sanitized.hpp"
 
 namespace gpunn::testing {
 
@@ -15,6 +16,7 @@ inline CheckOptions options_for(const std::string& backend) {
   CheckOptions options;
   options.backend = backend;
   options.plugins = {GPUNN_BINARY_DIR "/lib", GPUNN_SAMPLE_DIR};
+  options.quick = kSanitized;
   return options;
 }
 
