@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gallery import SOURCE, Gallery, alone, montage
-from PIL import Image
+from PIL import Image, ImageOps
 
 PAGES = SOURCE / "docs" / "gallery"
 PICTURES = SOURCE / "docs" / "pictures" / "gallery"
@@ -40,7 +40,7 @@ FILTERS = "Each filter of the first convolution is a small picture: grey is zero
 CURVES = ("curves",)
 CROPS = ("crops", "curves")
 FOUND = ("boxes", "curves", "filters")
-PERCEPTUAL = ("--set", "loss.features=drawn", "--epochs", "10")
+PERCEPTUAL = ("--set", "loss.features=drawn", "--epochs", "5")
 SSD = (
     *("--set", "data.dataset=drawn_digits", "--set", "data.image_size=[300,300]", "--set", "data.channels=3"),
     *("--set", "init_from=null", "--set", "model.parameters.base=16", "--set", "data.flip=0", "--set", "data.colour=0"),
@@ -84,7 +84,12 @@ EXPERIMENTS = {
     "alexnet_cifar10": Page("AlexNet on small images", FILTERS),
     "vgg11_cifar10": Page("VGG-11", FILTERS),
     "resnet18_cifar10": Page("ResNet-18 on CIFAR-10", FILTERS, ("--set", "training.precision=bf16")),
-    "vit_cifar10": Page("A small vision transformer", "64 patches of 4x4 pixels attend to one another.", what=CURVES),
+    "vit_cifar10": Page(
+        "A small vision transformer",
+        "64 patches of 4x4 pixels attend to one another.",
+        ("--set", "training.precision=bf16", "--epochs", "20"),
+        CURVES,
+    ),
     "fcos_digits": Page(
         "Digits with boxes, by FCOS",
         "The detector finds digits of MNIST in several sizes. Below are the test images with the largest loss.",
@@ -99,7 +104,7 @@ EXPERIMENTS = {
         FOUND,
     ),
     "espcn_x3": Page("Three times larger, by ESPCN", "", DRAWN, CROPS),
-    "fsrcnn_x3": Page("Three times larger, by FSRCNN", "", DRAWN, CROPS),
+    "fsrcnn_x3": Page("Three times larger, by FSRCNN", "", (*DRAWN, "--epochs", "30"), CROPS),
     "srcnn_x3": Page("Three times larger, by SRCNN", "", (*DRAWN, "--epochs", "20"), CROPS),
     "edsr_x2": Page("Twice as large, by a small EDSR", "", (*DRAWN, "--epochs", "8"), CROPS),
     "edsr_x4": Page("Four times larger, by a small EDSR", "", (*DRAWN, "--epochs", "8"), CROPS),
@@ -113,7 +118,7 @@ EXPERIMENTS = {
         "A network that paints",
         "It learnt a style that the program draws. Each row has a photograph, drawn as well, and what the network"
         " paints of it in one pass.",
-        (*DRAWN, "--epochs", "6"),
+        (*DRAWN, "--set", "data.patches=1000", "--epochs", "3"),
         ("painted", "curves"),
     ),
 }
@@ -213,19 +218,9 @@ class Pages:
         save(montage(tiles, 3), f"{name}-crops.png")
         return picture("Two details three times: bicubic, the network, the original", f"{name}-crops.png")
 
-    def painted(self, name: str, run: Path, _report: str) -> str:
-        sheet = self.gallery.folder / "photographs.png"
-        self.gallery.gpunn("data", "inspect", run / "experiment.yaml", "--sheet", sheet, "--columns", "2", *DRAWN)
-        photographs = Image.open(sheet).convert("RGB")
-        side = photographs.width // 2 // 4 * 4
-        tiles = []
-        for number in range(2):
-            part = photographs.crop((number * side, 0, (number + 1) * side, side))
-            part.save(self.gallery.folder / f"photograph{number}.png")
-            painted = self.gallery.folder / f"painted{number}.png"
-            self.gallery.gpunn("stylize", run, self.gallery.folder / f"photograph{number}.png", "--to", painted)
-            tiles += [part.resize((256, 256)), Image.open(painted).convert("RGB").resize((256, 256))]
-        save(montage(tiles, 2), f"{name}-painted.png")
+    def painted(self, name: str, _run: Path, report: str) -> str:
+        found = pictures_behind(report, "crops")[:6]  # photographs, each with what the network painted of it
+        save(montage([ImageOps.fit(one, (220, 220)) for one in found], 2), f"{name}-painted.png")
         return picture("Photographs, and what the network paints of them", f"{name}-painted.png")
 
 
