@@ -64,6 +64,13 @@ __device__ __forceinline__ void barrier_wait(uint64_t* barrier, uint32_t parity)
   barrier_wait(shared_address(barrier), parity);
 }
 
+// After this and a barrier, copies without threads and wgmma see this thread's ordinary writes to shared memory.
+__device__ __forceinline__ void fence_shared() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
 // Copies `bytes`, a multiple of 16, between multiples of 16 bytes, without threads; `barrier` gets its bytes. By one
 // thread.
 __device__ __forceinline__ void copy_bulk(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {

@@ -61,8 +61,8 @@ __device__ __forceinline__ void copy_windows(void* to, const CUtensorMap* map, u
       : "memory");
 }
 
-// Stores a box from shared memory, which has to be visible to TMA (show_to_copies). What lies beyond the tensor's sizes
-// is left out. The thread that stores also waits.
+// Stores a box from shared memory, where writes have to be visible to TMA (fence_shared). What lies beyond the tensor's
+// sizes is left out. The thread that stores also waits.
 __device__ __forceinline__ void store_box_of_tap(const CUtensorMap* map, uint32_t from, int inner, int tap, int outer) {
   asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
                "r"(from), "r"(inner), "r"(tap), "r"(outer)
@@ -77,8 +77,5 @@ template <int kLeft>
 __device__ __forceinline__ void wait_for_store_reads() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(kLeft) : "memory");
 }
-
-// Makes what this thread has written to shared memory visible to TMA.
-__device__ __forceinline__ void show_to_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 }  // namespace gpunn::cuda_tiled

@@ -49,7 +49,7 @@ struct HalfTiling {
   static constexpr bool kBulk = tile.pieces > 0;            // TMA can store y
   static constexpr int kPieces = kBulk ? tile.pieces : 1;
   static_assert(!kBulk || !(kStatistics || kGradient));
-  static constexpr int kPieceBytes = 16 * kPass * int{sizeof(uint16_t)};
+  static constexpr int kPieceBytes = kPieceRows * kPass * int{sizeof(uint16_t)};
   static constexpr int kStagingBytes = kPieces * kPieceBytes;  // of a warp
   static constexpr int kStoreBytes = kConsumers * 4 * kStagingBytes;
   static_assert(kColumns / kPass % kPieces == 0 && kColumns / 64 % kCluster == 0);
@@ -267,7 +267,7 @@ __global__ __launch_bounds__(T::kThreads,
   extern __shared__ uint8_t shared[];
   __shared__ RingBarriers<T> barriers;
   __shared__ uint64_t begins[T::kConsumers];
-  if (threadIdx.x < T::kConsumers) barrier_init(&begins[threadIdx.x], kWarpgroup / 32);
+  if (T::kTurns && threadIdx.x < T::kConsumers) barrier_init(&begins[threadIdx.x], kWarpgroup / 32);
   const int rank = T::kCluster == 1 ? 0 : static_cast<int>(cluster_rank());
   Ring<T> ring =
       make_ring<T>(shared, barriers, product.a[0], product.b, {.a = {}, .b = {.count = T::kCluster, .index = rank}});

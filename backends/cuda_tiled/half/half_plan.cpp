@@ -1,7 +1,9 @@
 #include "half/half_plan.hpp"
 
 #include <algorithm>
-#include <iterator>
+#include <array>
+#include <cstddef>
+#include <utility>
 
 #include "architecture.hpp"
 #include "cuda_common/divide_up.hpp"
@@ -61,14 +63,19 @@ Split best_split(const HalfPlan& plan, int64_t tiles, int64_t slots) {
   return best;
 }
 
-constexpr int kPieceRows = 16;  // of what a warp stores at a time
-
-// Whether y is a matrix of y's rows and columns for TMA.
+// Whether TMA can store pieces of y' in y: the rows follow one another, and the columns have no gaps.
 bool is_stored_in_boxes(const HalfProduct& product) {
   const bool gaps = product.image_b && product.channels % 64 != 0;  // in the columns
   return product.phases == 1 && !product.phase[0].places.scattered && product.vectors && !gaps && product.columns > 0 &&
          product.phase[0].rows > 0;
 }
+
+// By tile of kHalfTiles.
+using Launch = void (*)(const HalfPlan&, int, cudaStream_t);
+constexpr auto kLaunches = []<std::size_t... kTiles>(std::index_sequence<kTiles...>) {
+  return std::array<Launch, sizeof...(kTiles)>{launch_half_tile<kTiles>...};
+}
+(std::make_index_sequence<kHalfTiles.size()>());
 
 }  // namespace
 
@@ -134,11 +141,7 @@ void run_half_product(const HalfPlan& plan, const HalfAddresses& addresses, int 
   int64_t items = 0;
   for (int i = 0; i < product.phases; ++i) items += product.phase[static_cast<std::size_t>(i)].items;
   const int64_t clusters = std::min(items, int64_t{multiprocessors} * tile.blocks / tile.cluster);
-  constexpr void (*kLaunches[])(const HalfPlan&, int, cudaStream_t) = {
-      launch_half_tile<0>, launch_half_tile<1>, launch_half_tile<2>, launch_half_tile<3>, launch_half_tile<4>,
-      launch_half_tile<5>, launch_half_tile<6>, launch_half_tile<7>, launch_half_tile<8>};
-  static_assert(std::size(kLaunches) == kHalfTiles.size());
-  kLaunches[plan.tile](placed, static_cast<int>(clusters) * tile.cluster, stream);
+  kLaunches[static_cast<std::size_t>(plan.tile)](placed, static_cast<int>(clusters) * tile.cluster, stream);
   if (product.splits > 1) add_half_parts(placed, stream);
 }
 

@@ -38,9 +38,9 @@ struct HalfTile {
   int columns = 0;
   int stages = 0;
   int blocks = 1;
-  // TMA stores y in pieces of 16 rows, of which a warp has so many on their way to memory at a time. With none, threads
-  // store y: they have the rows at hand for HalfStatistics and HalfGradient, and end sooner where there is no next
-  // tile.
+  // TMA stores y in pieces of kPieceRows rows, of which a warp has so many on their way to memory at a time. With none,
+  // threads store y: they have the rows at hand for HalfStatistics and HalfGradient, and end sooner where there is no
+  // next tile.
   int pieces = 0;
   // The tiles of a cluster of blocks lie one below the other: each block fetches its share of their b' and multicasts
   // it to all.
@@ -51,6 +51,8 @@ struct HalfTile {
 
   constexpr int cluster_rows() const { return rows * cluster; }
 };
+
+inline constexpr int kPieceRows = 16;  // of y', those of a warp
 
 // The tile of eight stages is for problems of few tiles, each of which then has a multiprocessor.
 inline constexpr std::array<HalfTile, 9> kHalfTiles = {

@@ -169,7 +169,7 @@ __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2
                      half_pair<kBf16>(sums[0], sums[1]), half_pair<kBf16>(sums[2], sums[3]),
                      half_pair<kBf16>(sums[4], sums[5]), half_pair<kBf16>(sums[6], sums[7]));
     }
-    if (bulk) show_to_copies();
+    if (bulk) fence_shared();
     __syncwarp();
     if (bulk) {
       if (lane == 0) {

@@ -83,8 +83,8 @@ std::optional<NormPlan> plan_convolution(const ProgramDesc& desc, std::size_t fi
   return plan;
 }
 
-// About what it saves that batch norm need not read its images for the statistics, less what the convolution takes
-// longer: the bytes at so many a second. For the comparison with a convolution that another plugin runs faster.
+// Batch norm need not read its images for the statistics. For the comparison with a convolution that another plugin
+// runs faster.
 double saved_seconds(const backends::BatchNorm& shape) {
   return seconds_behind_convolution(static_cast<double>(shape.elements()) * sizeof(uint16_t));
 }

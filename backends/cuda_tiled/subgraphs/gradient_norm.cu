@@ -66,8 +66,7 @@ std::optional<GradientPlan> plan_gradient(const ProgramDesc& desc, std::size_t f
   return plan;
 }
 
-// About what it saves that the gradient is read once less, and with a second gradient also written once less, less what
-// the convolution takes longer: the bytes at so many a second.
+// The gradient is read once less, and with a second gradient also written once less.
 double saved_seconds(const NormSubgraph& run) {
   return seconds_behind_convolution(static_cast<double>(run.shape.elements()) * sizeof(uint16_t) *
                                     (run.other < 0 ? 1 : 2));

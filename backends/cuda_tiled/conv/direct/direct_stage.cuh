@@ -101,7 +101,7 @@ __device__ __forceinline__ void begin_barrier(uint64_t& barrier) {
   if (threadIdx.x == 0) {
     barrier_init(&barrier, 1);
     fence_barrier_init();
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    fence_shared();
   }
   __syncthreads();
 #endif

@@ -39,11 +39,6 @@ __device__ __forceinline__ uint32_t load_word(uint32_t from) {
 
 // --- Matrix products ---
 
-// After this and a barrier, wgmma sees the ordinary stores to shared memory.
-__device__ __forceinline__ void fence_shared_for_wgmma() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
 // An operand whose K is contiguous, without swizzle, made of bricks of 8 rows of 16 bytes: `along` bytes between bricks
 // along K, `across` between those of the next 8 rows.
 __device__ __forceinline__ uint64_t operand_descriptor(uint32_t address, uint32_t along, uint32_t across) {

@@ -223,7 +223,7 @@ __global__ void __launch_bounds__((warpgroups_of(kWgradTiles[kTile]) + 1) * 128,
           from += 8 * kGroups * plane;
         }
       }
-      fence_shared_for_wgmma();
+      fence_shared();
       barrier_arrive(stage_full);
       // The next stage's dy is on its way to registers while its memory is waited for.
       if (kVector && i + 1 < chunks) load(pixel + kPixels);
