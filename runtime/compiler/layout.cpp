@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/cheapest_layouts.hpp"
+
 namespace gpunn::compiler {
 
 using graph::Graph;
@@ -20,17 +22,15 @@ using graph::ValueId;
 
 namespace {
 
-// How much faster an op has to be in another layout than that of what it reads: a copy must pay.
-constexpr double kWorthTurning = 1.25;
-
 class LayoutChoice {
  public:
-  LayoutChoice(Graph& graph, const Offers& offers) : graph_(graph), offers_(offers) { find_fixed(); }
+  explicit LayoutChoice(Graph& graph) : graph_(graph) { find_fixed(); }
 
-  void run() {
+  void run(const Offers& offers) {
+    const std::vector<Layout> layouts = cheapest_layouts(graph_, offers, fixed_);
     const std::vector<Node> nodes = std::move(graph_.nodes());
     graph_.nodes().clear();
-    for (const Node& node : nodes) append(node);
+    for (std::size_t n = 0; n < nodes.size(); ++n) append(nodes[n], layouts[n]);
     drop_unread_copies();
   }
 
@@ -56,9 +56,8 @@ class LayoutChoice {
 
   bool may_change(ValueId id) const { return !fixed_[static_cast<std::size_t>(id)]; }
 
-  void append(Node node) {
+  void append(Node node, Layout layout) {
     if (node.op == GPUNN_OP_COPY) return append_copy(std::move(node));
-    const Layout layout = chosen_layout(node);
     for (ValueId& input : node.inputs) input = converted(input, layout);
     std::vector<std::pair<ValueId, ValueId>> copies;
     for (ValueId& output : node.outputs) {
@@ -84,30 +83,6 @@ class LayoutChoice {
       copied_[to] = {from, graph_.nodes().size()};
     }
     graph_.nodes().push_back(std::move(node));
-  }
-
-  Layout chosen_layout(const Node& node) {
-    const OpSignature now = graph_.signature(node);
-    if (!has_images(now)) return Layout::packed;
-    const bool in_place = std::ranges::any_of(node.outputs, [&](ValueId output) {
-      return has_layouts(type_of(output)) && std::ranges::count(node.inputs, output) != 0;
-    });
-    if (in_place) return Layout::packed;
-    const Offer last = offers_(in_layout(now, Layout::channels_last));
-    if (last.level < 0) return Layout::packed;
-    const Offer packed = offers_(in_layout(now, Layout::packed));
-    if (last.level != packed.level) {
-      return chain_rank(last.level) < chain_rank(packed.level) ? Layout::channels_last : Layout::packed;
-    }
-    if (last.seconds > 0 && packed.seconds > 0) {
-      if (last.seconds * kWorthTurning < packed.seconds) return Layout::channels_last;
-      if (packed.seconds * kWorthTurning < last.seconds) return Layout::packed;
-    } else if (last.score != packed.score) {
-      return last.score > packed.score ? Layout::channels_last : Layout::packed;
-    }
-    const bool follows =
-        std::ranges::any_of(now.inputs, [](const TensorType& type) { return type.layout == Layout::channels_last; });
-    return follows ? Layout::channels_last : Layout::packed;
   }
 
   ValueId add_like(ValueId id, Layout layout) {
@@ -162,7 +137,6 @@ class LayoutChoice {
   };
 
   Graph& graph_;
-  const Offers& offers_;
   std::vector<bool> fixed_;                                // by value
   std::map<ValueId, Dated> copied_;                        // by a copy: what it was made of
   std::map<std::pair<ValueId, Layout>, Dated> converted_;  // by a value and the layout wanted
@@ -183,6 +157,6 @@ OpSignature in_layout(OpSignature signature, Layout layout) {
   return signature;
 }
 
-void choose_layouts(Graph& graph, const Offers& offers) { LayoutChoice(graph, offers).run(); }
+void choose_layouts(Graph& graph, const Offers& offers) { LayoutChoice(graph).run(offers); }
 
 }  // namespace gpunn::compiler

@@ -134,6 +134,64 @@ TEST_CASE("an op without a kernel for channels-last images gets packed ones", "[
   CHECK(net.layout(net.node(GPUNN_OP_CONV2D, 1).inputs[0]) == Layout::channels_last);
 }
 
+TEST_CASE("measured times of kernels and copies are weighed against each other", "[compiler][layout]") {
+  // Of the images' chain x, conv, relu, conv2 both convolutions are faster channels-last. Two copies would be needed
+  // beside those that convert to half precision: none of them in front, one behind.
+  double gain = 0, copy = 0;
+  const Offers offers = [&](const OpSignature& signature) -> Offer {
+    const bool last = is_channels_last(signature);
+    if (signature.op == GPUNN_OP_CONV2D) return {0, 1, last ? 20e-6 - gain : 20e-6};
+    return {0, 1, signature.op == GPUNN_OP_COPY ? copy : 0};
+  };
+  const auto turned = [&] {
+    ConvNet net;
+    choose_layouts(net.g, offers);
+    const bool first = is_channels_last(net.g.signature(net.node(GPUNN_OP_CONV2D, 0)));
+    CHECK(is_channels_last(net.g.signature(net.node(GPUNN_OP_CONV2D, 1))) == first);
+    CHECK(net.layout(net.relu) == (first ? Layout::channels_last : Layout::packed));
+    CHECK(copies(net.g) == (first ? 4 : 3));
+    return first;
+  };
+  gain = 2e-6;
+  copy = 5e-6;
+  CHECK_FALSE(turned());
+  copy = 3e-6;
+  CHECK(turned());
+  gain = -2e-6;
+  CHECK_FALSE(turned());
+}
+
+TEST_CASE("a gradient does not turn images that its forward pass left packed", "[compiler][layout]") {
+  // The gradient of the filter alone gains by channels-last images, less than copies of both its images take.
+  Graph g;
+  const ValueId x = g.add_value("x", {DType::f32, {8, 6, 4, 4}}, Storage::data);
+  const ValueId filter = g.add_value("filter", {DType::f32, {6, 6, 3, 3}}, Storage::parameters);
+  const ValueId seen = g.add1(GPUNN_OP_RELU, "seen", {}, {x});
+  const ValueId image = g.add1(GPUNN_OP_CONV2D, "conv", Attributes::of(conv()), {seen, filter});
+  const ValueId gradient = g.add1(GPUNN_OP_RELU_BACKWARD, "gradient", {}, {image, image});
+  const ValueId of_filter = g.add_value("of_filter", {DType::f32, {6, 6, 3, 3}}, Storage::gradients);
+  gpunn_conv2d_attrs backward = conv();
+  backward.filter_size[0] = backward.filter_size[1] = 3;
+  g.add_into(GPUNN_OP_CONV2D_BACKWARD_FILTER, "backward", Attributes::of(backward), {gradient, seen}, {of_filter});
+  double gain = 0;
+  const Offers offers = [&](const OpSignature& signature) -> Offer {
+    if (signature.op == GPUNN_OP_COPY) return {0, 1, 4e-6};
+    if (signature.op == GPUNN_OP_CONV2D_BACKWARD_FILTER) {
+      return {0, 1, is_channels_last(signature) ? 20e-6 - gain : 20e-6};
+    }
+    return {0, 1, signature.op == GPUNN_OP_CONV2D ? 20e-6 : 0};
+  };
+  const auto copies_with = [&](double seconds) {
+    gain = seconds;
+    Graph copy = g;
+    choose_layouts(copy, offers);
+    return copies(copy);
+  };
+  CHECK(copies_with(7e-6) == 0);
+  // x and the filter are turned once; the gradient of the filter is turned back.
+  CHECK(copies_with(13e-6) == 3);
+}
+
 TEST_CASE("a copy is not made of what was written since", "[compiler][layout]") {
   Graph g;
   const ValueId w = g.add_value("w", {DType::f32, {6, 3, 3, 3}}, Storage::parameters);
