@@ -8,6 +8,7 @@
 #include <array>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "add_bias.hpp"
 #include "convolution_graph.hpp"
@@ -174,8 +175,12 @@ class Convolution final : public Algorithm {
     check(cudnnBackendExecute(handle_, plan_.plan.get(), pack_->get()), "running cuDNN's convolution");
     if (!problem_.bias || fused_) return;
     const ConvolutionShape& shape = problem_.shape;
-    add_bias(args.out<float>(0), args.in<float>(2), residual, shape.batch, shape.groups * shape.group_outputs,
-             shape.rows.outputs * shape.columns.outputs, problem_.relu, stream);
+    // Channels-last images are a matrix with a row a pixel.
+    int64_t rows = shape.batch;
+    int64_t size = shape.rows.outputs * shape.columns.outputs;
+    if (problem_.channels_last) rows *= std::exchange(size, 1);
+    add_bias(args.out<float>(0), args.in<float>(2), residual, rows, shape.groups * shape.group_outputs, size,
+             problem_.relu, stream);
   }
 
  private:
@@ -277,9 +282,9 @@ void add_convolution_kernels(CudnnDevice& device) {
   add_tuned_op(device, GPUNN_OP_CONV2D, "conv2d", forward_problem, convolution_task, Dtypes::floating,
                Layouts::channels_last_too);
   add_tuned_op(device, GPUNN_OP_CONV2D_BIAS_ACTIVATION, "conv2d_bias_activation", bias_activation_problem,
-               convolution_task);
+               convolution_task, Dtypes::f32, Layouts::channels_last_too);
   add_tuned_op(device, GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION, "conv2d_bias_add_activation", bias_add_activation_problem,
-               convolution_task);
+               convolution_task, Dtypes::f32, Layouts::channels_last_too);
   add_tuned_op(device, GPUNN_OP_CONV2D_BACKWARD_DATA, "conv2d_backward_data", backward_data_problem, convolution_task,
                Dtypes::floating, Layouts::channels_last_too);
   add_tuned_op(device, GPUNN_OP_CONV2D_BACKWARD_FILTER, "conv2d_backward_filter", backward_filter_problem,
