@@ -20,13 +20,19 @@ namespace {
 
 constexpr int64_t kMostSideOfTile = 16384;
 
+// Of a tile. A model that mirrors the border takes no image that is smaller than what it mirrors.
+constexpr int64_t kLeastSide = 16;
+
+// A part of an image; what is smaller than kLeastSide is filled up with the last row and column.
 Planes cut(const Planes& image, const Stretch& down, const Stretch& across) {
-  Planes tile{image.channels, down.size, across.size};
+  Planes tile{image.channels, std::max(down.size, kLeastSide), std::max(across.size, kLeastSide)};
   for (int64_t c = 0; c < image.channels; ++c) {
-    for (int64_t y = down.first; y < down.first + down.size; ++y) {
-      const auto row = image.channel(c).subspan(static_cast<std::size_t>(y * image.width + across.first),
-                                                static_cast<std::size_t>(across.size));
+    for (int64_t y = 0; y < tile.height; ++y) {
+      const auto row = image.channel(c).subspan(
+          static_cast<std::size_t>((down.first + std::min(y, down.size - 1)) * image.width + across.first),
+          static_cast<std::size_t>(across.size));
       tile.values.insert(tile.values.end(), row.begin(), row.end());
+      tile.values.resize(tile.values.size() + static_cast<std::size_t>(tile.width - across.size), row.back());
     }
   }
   return tile;
