@@ -67,32 +67,6 @@ void each_strip(const BatchNormPlan& plan, bool strips, const ChannelShape& shap
 
 int64_t elements_of(const ChannelShape& shape) { return shape.rows * shape.channels * shape.size; }
 
-// n numbers in f32: themselves, or a copy at `strip`.
-template <class T>
-const float* as_wide(const T* x, int64_t n, [[maybe_unused]] float* strip) {
-  if constexpr (std::is_same_v<T, float>) {
-    return x;
-  } else {
-    widen(x, 1, strip, n);
-    return strip;
-  }
-}
-
-// Where numbers are made that go to y: there, or at `strip`, from where put_narrow takes them.
-template <class T>
-float* wide_target(T* y, [[maybe_unused]] float* strip) {
-  if constexpr (std::is_same_v<T, float>) {
-    return y;
-  } else {
-    return strip;
-  }
-}
-
-template <class T>
-void put_narrow([[maybe_unused]] const float* strip, [[maybe_unused]] T* y, [[maybe_unused]] int64_t n) {
-  if constexpr (!std::is_same_v<T, float>) narrow(strip, y, n);
-}
-
 template <class T>
 void narrow_or_copy(const float* x, T* y, int64_t n) {
   if constexpr (std::is_same_v<T, float>) {

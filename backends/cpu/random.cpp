@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <type_traits>
 
 #include "add_op.hpp"
 #include "common/random.hpp"
@@ -75,12 +76,20 @@ void run_permutation(const Draw& plan, const OpArgs& args) {
   });
 }
 
+template <class T>
 void run_dropout(const Dropout& plan, const OpArgs& args) {
-  const auto* x = args.in<float>(0);
-  auto* y = args.out<float>(0);
+  const auto* x = args.in<T>(0);
+  auto* y = args.out<T>(0);
   for_words(plan.seed, plan.stream, *args.in<int64_t>(1), plan.n, kDrawGrain,
             [&](int64_t begin, int64_t n, const uint32_t* words) {
-              simd_random().drop(x + begin, words, plan.threshold, plan.factor, y + begin, n);
+              if constexpr (std::is_same_v<T, float>) {
+                simd_random().drop(x + begin, words, plan.threshold, plan.factor, y + begin, n);
+              } else {
+                float wide[kWordsAtOnce];
+                widen(x + begin, 1, wide, n);
+                simd_random().drop(wide, words, plan.threshold, plan.factor, wide, n);
+                narrow(wide, y + begin, n);
+              }
             });
 }
 
@@ -90,7 +99,8 @@ void add_random_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_RANDOM_UNIFORM, draw_of, run_uniform);
   add_op(device, GPUNN_OP_RANDOM_NORMAL, draw_of, run_normal);
   add_op(device, GPUNN_OP_RANDOM_PERMUTATION, draw_of, run_permutation);
-  add_op(device, GPUNN_OP_DROPOUT, dropout_of, run_dropout);
+  serve(device, GPUNN_OP_DROPOUT, dropout_of, each_floating([](auto x) { return run_dropout<decltype(x)>; }),
+        Dtypes::floating);
 }
 
 }  // namespace gpunn::cpu

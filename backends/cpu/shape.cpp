@@ -27,14 +27,16 @@ BoxPlan plan_of(const Box& box) {
   return {.copy = plan_loops(box.loops), .x_offset = box.x_offset, .y_offset = box.y_offset};
 }
 
-void run_box(const BoxPlan& plan, const float* x, float* y) {
-  if (plan.copy.loops.n != 0) run_loops(plan.copy, x + plan.x_offset, y + plan.y_offset);
+// x and y are whole tensors, of any type.
+void run_box(const BoxPlan& plan, const char* x, char* y) {
+  if (plan.copy.loops.n == 0) return;
+  run_loops(plan.copy, x + plan.x_offset * plan.copy.x_size, y + plan.y_offset * plan.copy.y_size);
 }
 
 BoxPlan plan_slice(const OpDesc& desc) { return plan_of(slice_of(desc)); }
 BoxPlan plan_transpose(const OpDesc& desc) { return plan_of(transpose_of(desc)); }
 
-void run_one(const BoxPlan& plan, const OpArgs& args) { run_box(plan, args.in<float>(0), args.out<float>(0)); }
+void run_one(const BoxPlan& plan, const OpArgs& args) { run_box(plan, args.in<char>(0), args.out<char>(0)); }
 
 struct ConcatPlan {
   std::vector<BoxPlan> parts;
@@ -47,7 +49,7 @@ ConcatPlan plan_concat(const OpDesc& desc) {
 }
 
 void run_concat(const ConcatPlan& plan, const OpArgs& args) {
-  for (std::size_t i = 0; i < plan.parts.size(); ++i) run_box(plan.parts[i], args.in<float>(i), args.out<float>(0));
+  for (std::size_t i = 0; i < plan.parts.size(); ++i) run_box(plan.parts[i], args.in<char>(i), args.out<char>(0));
 }
 
 void run_byte_concat(const ByteConcat& concat, const OpArgs& args) {
@@ -77,19 +79,20 @@ PadPlan plan_pad(const OpDesc& desc) {
 
 // Zeros everywhere first: finding the few places that stay zero costs more than writing the others twice.
 void run_pad(const PadPlan& plan, const OpArgs& args) {
-  auto* y = args.out<float>(0);
-  parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) { std::fill(y + begin, y + end, 0.0F); });
-  run_box(plan.box, args.in<float>(0), y);
+  auto* y = args.out<char>(0);
+  const int64_t size = plan.box.copy.y_size;
+  parallel_ranges(plan.n, kGrain, [&](int64_t begin, int64_t end) { std::fill(y + begin * size, y + end * size, 0); });
+  run_box(plan.box, args.in<char>(0), y);
 }
 
 }  // namespace
 
 void add_shape_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_PAD, plan_pad, run_pad);
-  add_op(device, GPUNN_OP_SLICE, plan_slice, run_one);
-  add_op(device, GPUNN_OP_CONCAT, plan_concat, run_concat);
+  add_op(device, GPUNN_OP_PAD, plan_pad, run_pad, Dtypes::floating);
+  add_op(device, GPUNN_OP_SLICE, plan_slice, run_one, Dtypes::floating);
+  add_op(device, GPUNN_OP_CONCAT, plan_concat, run_concat, Dtypes::floating);
   add_op(device, GPUNN_OP_QUANTIZED_CONCAT, byte_concat_of, run_byte_concat, Dtypes::f32, Layouts::channels_last_too);
-  add_op(device, GPUNN_OP_TRANSPOSE, plan_transpose, run_one);
+  add_op(device, GPUNN_OP_TRANSPOSE, plan_transpose, run_one, Dtypes::floating);
 }
 
 }  // namespace gpunn::cpu

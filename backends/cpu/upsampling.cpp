@@ -1,5 +1,5 @@
-// UPSAMPLE2D and its backward, a task some planes. What the columns are made of is the same in every row and worked out
-// once, in the workspace.
+// UPSAMPLE2D and its backward, a task some planes; a plane of half precision is widened first. What the columns are
+// made of is the same in every row and worked out once, in the workspace.
 #include "common/upsampling.hpp"
 
 #include <gpunn/kernel.hpp>
@@ -18,15 +18,18 @@ namespace {
 
 struct UpsamplePlan {
   Upsample up;
+  int threads = 1;
+  int64_t thread_floats = 0;  // a plane of either size, of half precision
   uint64_t workspace_bytes = 0;
 };
 
-UpsamplePlan make_plan(const Upsample& up) {
-  return {.up = up, .workspace_bytes = static_cast<uint64_t>(up.columns.outputs()) * sizeof(Taps)};
+UpsamplePlan make_plan(const Upsample& up, int32_t dtype, int threads) {
+  UpsamplePlan plan{.up = up, .threads = threads};
+  if (dtype != GPUNN_F32) plan.thread_floats = up.input_size() + up.output_size();
+  plan.workspace_bytes = static_cast<uint64_t>(up.columns.outputs()) * sizeof(Taps) +
+                         static_cast<uint64_t>(threads * plan.thread_floats) * sizeof(float);
+  return plan;
 }
-
-UpsamplePlan plan_upsampling(const OpDesc& desc) { return make_plan(upsample_of(desc)); }
-UpsamplePlan plan_upsampling_backward(const OpDesc& desc) { return make_plan(upsample_backward_of(desc)); }
 
 // Of each column of the larger image.
 using Columns = std::span<const Taps>;
@@ -66,40 +69,50 @@ void shrink_plane(const Upsample& up, Columns columns, const float* dy, float* d
   }
 }
 
-// Calls plane(columns, offset of the plane in the smaller image, in the larger).
-template <class Plane>
-void for_each_plane(const UpsamplePlan& plan, const OpArgs& args, const Plane& plane) {
+// Calls plane(columns, x, y) in f32 for each plane of the input and of the output, of those sizes.
+template <class T, class Plane>
+void for_each_plane(const UpsamplePlan& plan, const OpArgs& args, int64_t x_size, int64_t y_size, const Plane& plane) {
   const Upsample& up = plan.up;
   if (up.planes == 0) return;
   auto* taps = args.workspace<Taps>();
   for (int64_t i = 0; i < up.columns.outputs(); ++i) taps[i] = up.columns.taps(i);
   const Columns columns(taps, static_cast<std::size_t>(up.columns.outputs()));
-  parallel_ranges(up.planes, rows_per_task(up.output_size()), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) plane(columns, i * up.input_size(), i * up.output_size());
+  auto* const strips = reinterpret_cast<float*>(taps + up.columns.outputs());
+  const int64_t at_once = rows_per_task(up.output_size());
+  parallel_for(plan.threads, divide_up(up.planes, at_once), [&](int64_t task, int thread) {
+    float* const wide_x = strips + thread * plan.thread_floats;
+    float* const wide_y = wide_x + (plan.thread_floats > 0 ? x_size : 0);
+    for (int64_t i = task * at_once; i < std::min(up.planes, (task + 1) * at_once); ++i) {
+      T* const y = args.out<T>(0) + i * y_size;
+      plane(columns, as_wide(args.in<T>(0) + i * x_size, x_size, wide_x), wide_target(y, wide_y));
+      put_narrow(wide_y, y, y_size);
+    }
   });
 }
 
-void run_forward(const UpsamplePlan& plan, const OpArgs& args) {
-  const auto* x = args.in<float>(0);
-  auto* y = args.out<float>(0);
-  for_each_plane(plan, args, [&](Columns columns, int64_t small, int64_t large) {
-    enlarge_plane(plan.up, columns, x + small, y + large);
-  });
+template <class T>
+void run_upsampling(const UpsamplePlan& plan, const OpArgs& args) {
+  for_each_plane<T>(plan, args, plan.up.input_size(), plan.up.output_size(),
+                    [&](Columns columns, const float* x, float* y) { enlarge_plane(plan.up, columns, x, y); });
 }
 
-void run_backward(const UpsamplePlan& plan, const OpArgs& args) {
-  const auto* dy = args.in<float>(0);
-  auto* dx = args.out<float>(0);
-  for_each_plane(plan, args, [&](Columns columns, int64_t small, int64_t large) {
-    shrink_plane(plan.up, columns, dy + large, dx + small);
-  });
+template <class T>
+void run_upsampling_backward(const UpsamplePlan& plan, const OpArgs& args) {
+  for_each_plane<T>(plan, args, plan.up.output_size(), plan.up.input_size(),
+                    [&](Columns columns, const float* dy, float* dx) { shrink_plane(plan.up, columns, dy, dx); });
 }
 
 }  // namespace
 
 void add_upsampling_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_UPSAMPLE2D, plan_upsampling, run_forward);
-  add_op(device, GPUNN_OP_UPSAMPLE2D_BACKWARD, plan_upsampling_backward, run_backward);
+  const auto add = [&device, threads = thread_count()](int32_t op, Upsample (*shape_of)(const OpDesc&), auto run) {
+    serve(
+        device, op,
+        [shape_of, threads](const OpDesc& desc) { return make_plan(shape_of(desc), desc.input(0).dtype, threads); },
+        each_floating(run), Dtypes::floating);
+  };
+  add(GPUNN_OP_UPSAMPLE2D, upsample_of, [](auto x) { return run_upsampling<decltype(x)>; });
+  add(GPUNN_OP_UPSAMPLE2D_BACKWARD, upsample_backward_of, [](auto x) { return run_upsampling_backward<decltype(x)>; });
 }
 
 }  // namespace gpunn::cpu

@@ -10,6 +10,7 @@
 // in all.
 #include "common/upsampling.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/floating.hpp"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"
 
@@ -18,28 +19,33 @@ namespace {
 
 using namespace cuda;
 
-__device__ float along(const float* row, const Taps& taps) {
-  const float first = row[taps.first];
-  return taps.second == 0.0F ? first : (1.0F - taps.second) * first + taps.second * row[taps.first + 1];
+template <class T>
+__device__ float along(const T* row, const Taps& taps) {
+  const auto first = static_cast<float>(row[taps.first]);
+  if (taps.second == 0.0F) return first;
+  return (1.0F - taps.second) * first + taps.second * static_cast<float>(row[taps.first + 1]);
 }
 
-__global__ void upsample(const float* x, float* y, Upsample up) {
+template <class T>
+__global__ void upsample(const T* x, T* y, Upsample up) {
   const int64_t i = thread_index();
   if (i >= up.planes * up.output_size()) return;
   const Taps column = up.columns.taps(i % up.columns.outputs());
   const Taps row = up.rows.taps(i / up.columns.outputs() % up.rows.outputs());
-  const float* above = x + i / up.output_size() * up.input_size() + row.first * up.columns.inputs;
+  const T* above = x + i / up.output_size() * up.input_size() + row.first * up.columns.inputs;
   const float first = along(above, column);
-  y[i] =
+  const float sum =
       row.second == 0.0F ? first : (1.0F - row.second) * first + row.second * along(above + up.columns.inputs, column);
+  y[i] = static_cast<T>(sum);
 }
 
-__global__ void upsample_backward(const float* dy, float* dx, Upsample up) {
+template <class T>
+__global__ void upsample_backward(const T* dy, T* dx, Upsample up) {
   const int64_t i = thread_index();
   if (i >= up.planes * up.input_size()) return;
   const int64_t column = i % up.columns.inputs;
   const int64_t row = i / up.columns.inputs % up.rows.inputs;
-  const float* plane = dy + i / up.input_size() * up.output_size();
+  const T* plane = dy + i / up.input_size() * up.output_size();
   const OutputSpan rows = up.rows.outputs_of(row);
   const OutputSpan columns = up.columns.outputs_of(column);
   float sum = 0.0F;
@@ -48,26 +54,29 @@ __global__ void upsample_backward(const float* dy, float* dx, Upsample up) {
     if (of_row == 0.0F) continue;
     for (int64_t q = columns.begin; q < columns.end; ++q) {
       const float of_column = up.columns.share(column, q);
-      if (of_column != 0.0F) sum += of_row * of_column * plane[p * up.columns.outputs() + q];
+      if (of_column != 0.0F) sum += of_row * of_column * static_cast<float>(plane[p * up.columns.outputs() + q]);
     }
   }
-  dx[i] = sum;
+  dx[i] = static_cast<T>(sum);
 }
 
+template <class T>
 void run_upsampling(const Upsample& up, cudaStream_t stream, const OpArgs& args) {
-  launch(upsample, thread_each(up.planes * up.output_size()), stream, args.in<float>(0), args.out<float>(0), up);
+  launch(upsample<T>, thread_each(up.planes * up.output_size()), stream, args.in<T>(0), args.out<T>(0), up);
 }
 
+template <class T>
 void run_upsampling_backward(const Upsample& up, cudaStream_t stream, const OpArgs& args) {
-  launch(upsample_backward, thread_each(up.planes * up.input_size()), stream, args.in<float>(0), args.out<float>(0),
-         up);
+  launch(upsample_backward<T>, thread_each(up.planes * up.input_size()), stream, args.in<T>(0), args.out<T>(0), up);
 }
 
 }  // namespace
 
 void add_upsampling_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_UPSAMPLE2D, "upsample2d", upsample_of, run_upsampling);
-  add_op(device, GPUNN_OP_UPSAMPLE2D_BACKWARD, "upsample2d_backward", upsample_backward_of, run_upsampling_backward);
+  add_op(device, GPUNN_OP_UPSAMPLE2D, "upsample2d", upsample_of,
+         each_floating([](auto x) { return run_upsampling<decltype(x)>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_UPSAMPLE2D_BACKWARD, "upsample2d_backward", upsample_backward_of,
+         each_floating([](auto x) { return run_upsampling_backward<decltype(x)>; }), Dtypes::floating);
 }
 
 }  // namespace gpunn::cuda_naive

@@ -40,7 +40,6 @@ void backward(const float* dy, const float* x, const float* gamma, const float* 
 
 void columns(const float* dy, const float* x, const float* mean, const float* rstd, double* dgamma, double* dbeta,
              int64_t rows, int64_t stride, int64_t width) {
-  for (int64_t i = 0; i < width; ++i) dgamma[i] = dbeta[i] = 0.0;
   for (int64_t row = 0; row < rows; ++row) {
     const float m = mean[row], inverse = rstd[row];
 #pragma omp simd

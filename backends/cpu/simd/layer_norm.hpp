@@ -8,12 +8,14 @@
 namespace gpunn::cpu {
 
 struct LayerNormKernels {
-  // y, mean[rows] and rstd[rows].
+  // y, mean[rows] and rstd[rows]; y may be x.
   void (*forward)(const float* x, const float* gamma, const float* beta, float epsilon, float* y, float* mean,
                   float* rstd, int64_t rows, int64_t columns);
+  // dx may be dy or x.
   void (*backward)(const float* dy, const float* x, const float* gamma, const float* mean, const float* rstd, float* dx,
                    int64_t rows, int64_t columns);
-  // dgamma[width] and dbeta[width], of `width` columns that begin at dy and x, `stride` elements between their rows.
+  // Adds to dgamma[width] and dbeta[width], of `width` columns that begin at dy and x, `stride` elements between their
+  // rows.
   void (*columns)(const float* dy, const float* x, const float* mean, const float* rstd, double* dgamma, double* dbeta,
                   int64_t rows, int64_t stride, int64_t width);
 };

@@ -1,4 +1,4 @@
-// TRANSPOSE and COPY of f32 for tensors whose innermost dimensions differ. Tiles of 64 x 64 go through shared memory.
+// TRANSPOSE, and COPY of f32, for tensors whose innermost dimensions differ. Tiles of 64 x 64 go through shared memory.
 // They are read along x's rows and written along y's, so that both are coalesced. A thread has 16 loads in flight. In
 // cuda_naive each thread reads 4 bytes of a separate 32-byte sector. COPY of packed tensors moves 16 bytes for each
 // thread and access.
@@ -7,6 +7,7 @@
 #include "common/copy.hpp"
 #include "common/shape.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/floating.hpp"
 #include "cuda_common/launch.hpp"
 #include "device.hpp"
 #include "elementwise/each.cuh"
@@ -36,8 +37,9 @@ struct Tiles {
   int64_t packed = 0;  // elements of a copy that is packed on both sides; then nothing of the above
 };
 
-__global__ void __launch_bounds__(kLanes* kTileRows) move_tiles(const float* x, float* y, Tiles z) {
-  __shared__ float tile[kTile][kTile + 1];
+template <class T>
+__global__ void __launch_bounds__(kLanes* kTileRows) move_tiles(const T* x, T* y, Tiles z) {
+  __shared__ T tile[kTile][kTile + 4 / sizeof(T)];  // rows begin a bank apart
   int64_t rest = blockIdx.z;
   for (int32_t d = z.outer_rank - 1; d >= 0; --d) {
     const int64_t position = rest % z.dim[d];
@@ -121,19 +123,21 @@ Tiles copy_tiles(const OpDesc& desc) {
   return tiles_of(loops);
 }
 
-void run(const Tiles& z, cudaStream_t stream, const OpArgs& args) {
-  if (z.packed > 0) return each(Same{}, {{args.in<float>(0)}, {args.out<float>(0)}}, z.packed, stream);
-  launch(move_tiles,
+template <class T>
+void run_moves(const Tiles& z, cudaStream_t stream, const OpArgs& args) {
+  if (z.packed > 0) return each<T>(Same{}, {{args.in<T>(0)}, {args.out<T>(0)}}, z.packed, stream);
+  launch(move_tiles<T>,
          {dim3(cuda::grid_size(z.along_x, kTile), cuda::grid_size(z.along_y, kTile), static_cast<unsigned>(z.outer)),
           dim3(kLanes, kTileRows)},
-         stream, args.in<float>(0), args.out<float>(0), z);
+         stream, args.in<T>(0), args.out<T>(0), z);
 }
 
 }  // namespace
 
 void add_shape_kernels(TiledDevice& device) {
-  add_op(device, GPUNN_OP_TRANSPOSE, "transpose", transpose_tiles, run);
-  add_op(device, GPUNN_OP_COPY, "copy", copy_tiles, run);
+  add_op(device, GPUNN_OP_TRANSPOSE, "transpose", transpose_tiles,
+         each_floating([](auto x) { return run_moves<decltype(x)>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_COPY, "copy", copy_tiles, run_moves<float>);
 }
 
 }  // namespace gpunn::cuda_tiled

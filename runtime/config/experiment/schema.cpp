@@ -93,7 +93,7 @@ std::vector<Key> training_keys() {
       choice(
           "precision", &E::precision, {"fp32", "tf32", "bf16", "f16"},
           "Precision of the factors of a product; sums stay fp32. With bf16 and f16 the values between "
-          "layers are of that type too; parameters, statistics, norms of rows, losses and the optimizer's states "
+          "layers are of that type too; parameters, statistics, losses and the optimizer's states "
           "stay f32. A step that a backend fuses as a whole in f32, which small networks have, stays f32 in bf16. f16 "
           "scales the loss."),
       boolean("deterministic", &E::deterministic,
