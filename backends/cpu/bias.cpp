@@ -6,7 +6,9 @@
 
 #include <gpunn/kernel.hpp>
 
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "add_op.hpp"
 #include "common/bias.hpp"
@@ -50,14 +52,51 @@ int64_t part_offset(const BiasPlan& plan, int64_t part) {
   return part * plan.rows_per_part * plan.shape.channels * plan.shape.size;
 }
 
+int64_t elements_of(const BiasShape& shape) { return shape.rows * shape.channels * shape.size; }
+
+// Calls body(offset, first channel, strip) for strips of at most kStretch elements: rows, channels of a row, or some
+// elements of a channel.
+template <class Body>
+void each_strip(const BiasShape& shape, const Body& body) {
+  if (elements_of(shape) == 0) return;
+  const int64_t size = std::min(shape.size, kStretch), channels = std::min(shape.channels, kStretch / size);
+  const int64_t rows = size == shape.size && channels == shape.channels ? kStretch / (channels * size) : 1;
+  for (int64_t row = 0; row < shape.rows; row += rows) {
+    for (int64_t c = 0; c < shape.channels; c += channels) {
+      for (int64_t i = 0; i < shape.size; i += size) {
+        const BiasShape strip{.rows = std::min(rows, shape.rows - row),
+                              .channels = std::min(channels, shape.channels - c),
+                              .size = std::min(size, shape.size - i)};
+        body((row * shape.channels + c) * shape.size + i, c, strip);
+      }
+    }
+  }
+}
+
+// As each_strip for half precision; all at once for f32.
+template <class T, class Body>
+void each_piece(const BiasShape& shape, const Body& body) {
+  if constexpr (std::is_same_v<T, float>) {
+    body(int64_t{0}, int64_t{0}, shape);
+  } else {
+    each_strip(shape, body);
+  }
+}
+
 BiasPlan plan_bias_add(const OpDesc& desc) { return make_plan(bias_add_of(desc)); }
 
-void run_add(const BiasPlan& plan, const OpArgs& args) {
-  const auto *x = args.in<float>(0), *bias = args.in<float>(1);
-  auto* y = args.out<float>(0);
+template <class T>
+void run_bias_add(const BiasPlan& plan, const OpArgs& args) {
+  const auto* bias = args.in<float>(1);
   parallel_for(plan.parts, [&](int64_t part) {
-    const int64_t offset = part_offset(plan, part);
-    plan.kernels->add(x + offset, bias, y + offset, part_shape(plan, part));
+    const T* x = args.in<T>(0) + part_offset(plan, part);
+    T* y = args.out<T>(0) + part_offset(plan, part);
+    each_piece<T>(part_shape(plan, part), [&](int64_t at, int64_t channel, const BiasShape& piece) {
+      float wide[kStretch];
+      float* const made = wide_target(y + at, wide);
+      plan.kernels->add(as_wide(x + at, elements_of(piece), wide), bias + channel, made, piece);
+      put_narrow(made, y + at, elements_of(piece));
+    });
   });
 }
 
@@ -92,36 +131,65 @@ void sum_parts(const BiasPlan& plan, const OpArgs& args, float* db, const Body& 
   }
 }
 
-void run_backward(const BiasPlan& plan, const OpArgs& args) {
-  const auto* dy = args.in<float>(0);
+// sums = the sums of a part by channel, by body(offset, piece, sums of the piece).
+template <class T, class Body>
+void sum_pieces(const BiasShape& part, float* sums, const Body& body) {
+  if constexpr (std::is_same_v<T, float>) {
+    body(int64_t{0}, part, sums);
+  } else {
+    std::fill(sums, sums + part.channels, 0.0F);
+    each_strip(part, [&](int64_t at, int64_t channel, const BiasShape& strip) {
+      float of_strip[kStretch];
+      body(at, strip, of_strip);
+      for (int64_t c = 0; c < strip.channels; ++c) sums[channel + c] += of_strip[c];
+    });
+  }
+}
+
+template <class T>
+void run_bias_backward(const BiasPlan& plan, const OpArgs& args) {
   sum_parts(plan, args, args.out<float>(0), [&](int64_t part, float* sums) {
-    plan.kernels->sum(dy + part_offset(plan, part), sums, part_shape(plan, part));
+    const T* dy = args.in<T>(0) + part_offset(plan, part);
+    sum_pieces<T>(part_shape(plan, part), sums, [&](int64_t at, const BiasShape& piece, float* of_piece) {
+      float wide[kStretch];
+      plan.kernels->sum(as_wide(dy + at, elements_of(piece), wide), of_piece, piece);
+    });
   });
 }
 
+template <class T>
 void run_activation_backward(const BiasPlan& plan, const OpArgs& args) {
-  const auto *dy = args.in<float>(0), *y = args.in<float>(1);
-  auto* dx = args.out<float>(0);
   sum_parts(plan, args, args.out<float>(1), [&](int64_t part, float* sums) {
     const int64_t offset = part_offset(plan, part);
     const BiasShape shape = part_shape(plan, part);
-    if (plan.relu) {
-      plan.kernels->relu_backward(dy + offset, y + offset, dx + offset, sums, shape);
-      return;
-    }
-    plan.kernels->sum(dy + offset, sums, shape);
-    const auto bytes = static_cast<std::size_t>(shape.rows * shape.channels * shape.size) * sizeof(float);
-    if (dx != dy && bytes != 0) std::memcpy(dx + offset, dy + offset, bytes);
+    const T *dy = args.in<T>(0) + offset, *y = args.in<T>(1) + offset;
+    T* dx = args.out<T>(0) + offset;
+    sum_pieces<T>(shape, sums, [&](int64_t at, const BiasShape& piece, float* of_piece) {
+      const int64_t n = elements_of(piece);
+      float wide[kStretch], wide_y[kStretch];
+      if (plan.relu) {
+        float* const made = wide_target(dx + at, wide);
+        plan.kernels->relu_backward(as_wide(dy + at, n, wide), as_wide(y + at, n, wide_y), made, of_piece, piece);
+        put_narrow(made, dx + at, n);
+      } else {
+        plan.kernels->sum(as_wide(dy + at, n, wide), of_piece, piece);
+      }
+    });
+    const auto bytes = static_cast<std::size_t>(elements_of(shape)) * sizeof(T);
+    if (!plan.relu && dx != dy && bytes != 0) std::memcpy(static_cast<void*>(dx), dy, bytes);
   });
 }
 
 }  // namespace
 
 void add_bias_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_BIAS_ADD, plan_bias_add, run_add, Dtypes::f32, Layouts::channels_last_too);
-  add_op(device, GPUNN_OP_BIAS_BACKWARD, plan_bias_backward, run_backward, Dtypes::f32, Layouts::channels_last_too);
-  add_op(device, GPUNN_OP_BIAS_ACTIVATION_BACKWARD, plan_activation_backward, run_activation_backward, Dtypes::f32,
-         Layouts::channels_last_too);
+  const auto add = [&](int32_t op, BiasPlan (*plan)(const OpDesc&), auto run) {
+    serve(device, op, plan, each_floating(run), Dtypes::floating, Layouts::channels_last_too);
+  };
+  add(GPUNN_OP_BIAS_ADD, plan_bias_add, [](auto x) { return run_bias_add<decltype(x)>; });
+  add(GPUNN_OP_BIAS_BACKWARD, plan_bias_backward, [](auto x) { return run_bias_backward<decltype(x)>; });
+  add(GPUNN_OP_BIAS_ACTIVATION_BACKWARD, plan_activation_backward,
+      [](auto x) { return run_activation_backward<decltype(x)>; });
 }
 
 }  // namespace gpunn::cpu

@@ -1347,14 +1347,14 @@ def layer_norm(
 ) -> tuple[Array, Array, Array]:
     """Normalisation of each row.
 
-    ``x[N,D] gamma[D] beta[D] -> y[N,D] mean[N] rstd[N]; D>0``
+    ``x:float[N,D] gamma[D] beta[D] -> y:float[N,D] mean[N] rstd[N]; D>0``
 
-    ``x``: [N, D] of f32.
+    ``x``: [N, D] of f32, bf16 or f16.
     ``gamma``: [D] of f32.
     ``beta``: [D] of f32.
     ``epsilon``: added to the variance.
 
-    Returns ``y``: [N, D] of f32, ``mean``: [N] of f32, ``rstd``: [N] of f32.
+    Returns ``y``: [N, D] of f32, bf16 or f16, ``mean``: [N] of f32, ``rstd``: [N] of f32.
     """
     return call("layer_norm", (x, gamma, beta), {"epsilon": epsilon}, out, backend)
 
@@ -1371,15 +1371,15 @@ def layer_norm_backward(
 ) -> tuple[Array, Array, Array]:
     """The gradients of layer_norm.
 
-    ``dy[N,D] x[N,D] gamma[D] mean[N] rstd[N] -> dx[N,D] dgamma[D] dbeta[D]; D>0``
+    ``dy:float[N,D] x:float[N,D] gamma[D] mean[N] rstd[N] -> dx:float[N,D] dgamma[D] dbeta[D]; D>0``
 
-    ``dy``: [N, D] of f32.
-    ``x``: [N, D] of f32.
+    ``dy``: [N, D] of f32, bf16 or f16.
+    ``x``: [N, D] of f32, bf16 or f16.
     ``gamma``: [D] of f32.
     ``mean``: [N] of f32.
     ``rstd``: [N] of f32.
 
-    Returns ``dx``: [N, D] of f32, ``dgamma``: [D] of f32, ``dbeta``: [D] of f32.
+    Returns ``dx``: [N, D] of f32, bf16 or f16, ``dgamma``: [D] of f32, ``dbeta``: [D] of f32.
     """
     return call("layer_norm_backward", (dy, x, gamma, mean, rstd), {}, out, backend)
 
