@@ -98,9 +98,10 @@ class LayoutCosts {
       cut_.add_difference(reader, as_last, MinCut::kNever);
       cut_.add_difference(as_packed, reader, MinCut::kNever);
     }
-    const bool by_copy = is_copy(writer) && !stays;  // which makes it in whatever layout is read, once for each
-    cut_.add_difference(as_last, stays ? packed_ : made_by, copy);
-    cut_.add_difference(by_copy ? channels_last_ : stays ? packed_ : made_by, as_packed, copy);
+    const MinCut::Item stored = stays ? packed_ : made_by;  // set: channels-last
+    cut_.add_difference(as_last, stored, copy);
+    // A copy makes it in whatever layout is read, once for each.
+    cut_.add_difference(is_copy(writer) && !stays ? channels_last_ : stored, as_packed, copy);
   }
 
   Cost cost_of_copy(const TensorType& type) {

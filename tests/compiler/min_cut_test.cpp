@@ -48,12 +48,10 @@ TEST_CASE("a minimum cut costs what the best of all choices does, and sets no mo
       }
     }
     const std::vector<bool> found = cut.solve();
-    MinCut::Cost least = problem.cost(found);
+    const MinCut::Cost least = problem.cost(found);
     for (uint32_t bits = 0; bits < 1U << kItems; ++bits) {
       std::vector<bool> set(kItems);
-      for (std::size_t i = 0; i < kItems; ++i) {
-        set[i] = (bits >> i & 1U) != 0;
-      }
+      for (std::size_t i = 0; i < kItems; ++i) set[i] = (bits >> i & 1U) != 0;
       const MinCut::Cost cost = problem.cost(set);
       INFO("round " << round << ", choice " << bits);
       REQUIRE(cost >= least);
