@@ -1,6 +1,6 @@
 // INSTANCE_NORM and its gradient. Packed planes are rows (norm_rows.cuh). Channels-last images are batch norm's
-// matrices, each image with statistics of its own (channels_last.cuh); half precision has these alone. The gradients of
-// gamma and beta are sums over rows of sums that each plane computes anyway.
+// matrices, each image with statistics of its own (channels_last.cuh). The gradients of gamma and beta are sums over
+// rows of sums that each plane computes anyway.
 #include <algorithm>
 #include <cstdint>
 
@@ -35,9 +35,8 @@ uint64_t bytes_of_parts(const InstanceNorm& shape, unsigned rows, unsigned resid
   return uint64_t{most} * static_cast<uint64_t>(shape.planes()) * sizeof(float2);
 }
 
-InstanceNorm plan_of(const OpDesc& desc, InstanceNorm shape) {
+InstanceNorm checked(InstanceNorm shape) {
   if (!shape.channels_last) {
-    require(desc.input(0).dtype == GPUNN_F32, "packed planes of half precision: the base has them");
     rows::require_rows(shape.planes(), shape.size);
     return shape;
   }
@@ -47,7 +46,7 @@ InstanceNorm plan_of(const OpDesc& desc, InstanceNorm shape) {
 }
 
 InstanceNorm plan_instance(const OpDesc& desc) {
-  InstanceNorm shape = plan_of(desc, backends::instance_norm_of(desc));
+  InstanceNorm shape = checked(backends::instance_norm_of(desc));
   if (shape.channels_last) {
     shape.workspace_bytes = bytes_of_parts(shape, channels_last::kRowsRead, channels_last::kResident);
   }
@@ -55,7 +54,7 @@ InstanceNorm plan_instance(const OpDesc& desc) {
 }
 
 InstanceNorm plan_instance_backward(const OpDesc& desc) {
-  InstanceNorm shape = plan_of(desc, backends::instance_norm_backward_of(desc));
+  InstanceNorm shape = checked(backends::instance_norm_backward_of(desc));
   if (shape.channels_last) {
     // Behind the parts two sums a plane.
     shape.workspace_bytes = bytes_of_parts(shape, channels_last::kFewRowsRead, channels_last::kGradientResident) +
@@ -133,26 +132,28 @@ void run_channels_last_backward(const InstanceNorm& shape, cudaStream_t stream, 
          args.out<float>(2), shape);
 }
 
+template <class T>
 void run_packed(const InstanceNorm& shape, cudaStream_t stream, const OpArgs& args) {
-  const auto* const x = args.in<float>(0);
-  auto* const y = args.out<float>(0);
+  const auto* const x = args.in<T>(0);
+  auto* const y = args.out<T>(0);
   const rows::Affine by{
       .gamma = args.in<float>(1), .beta = args.in<float>(2), .channels = static_cast<int>(shape.channels)};
-  rows::by_shape(shape.planes(), shape.size, {x, y}, [&](const rows::Rows& plan, auto width, auto packs) {
-    rows::launch_rows(rows::norm_rows<width(), packs()>, shape.planes(), plan, stream, x, by, y, args.out<float>(1),
+  rows::by_shape<T>(shape.planes(), shape.size, {x, y}, [&](const rows::Rows& plan, auto width, auto packs) {
+    rows::launch_rows(rows::norm_rows<T, width(), packs()>, shape.planes(), plan, stream, x, by, y, args.out<float>(1),
                       args.out<float>(2), plan, shape.epsilon);
   });
 }
 
+template <class T>
 void run_packed_backward(const InstanceNorm& shape, cudaStream_t stream, const OpArgs& args) {
-  const auto* const dy = args.in<float>(0);
-  const auto* const x = args.in<float>(1);
-  auto* const dx = args.out<float>(0);
+  const auto* const dy = args.in<T>(0);
+  const auto* const x = args.in<T>(1);
+  auto* const dx = args.out<T>(0);
   auto* const workspace = args.workspace<double>();
   const rows::Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .rstd = args.in<float>(4)};
   const rows::PlaneSums sums{.dgamma = workspace, .dbeta = workspace + shape.planes()};
-  rows::by_shape(shape.planes(), shape.size, {dy, x, dx}, [&](const rows::Rows& plan, auto width, auto packs) {
-    rows::launch_rows(rows::norm_rows_backward<width(), packs()>, shape.planes(), plan, stream, dy, x, saved,
+  rows::by_shape<T>(shape.planes(), shape.size, {dy, x, dx}, [&](const rows::Rows& plan, auto width, auto packs) {
+    rows::launch_rows(rows::norm_rows_backward<T, width(), packs()>, shape.planes(), plan, stream, dy, x, saved,
                       static_cast<int>(shape.channels), dx, sums, plan);
   });
   launch(add_planes<double>, thread_each(shape.channels), stream, sums.dgamma, sums.dbeta, args.out<float>(1),
@@ -161,12 +162,13 @@ void run_packed_backward(const InstanceNorm& shape, cudaStream_t stream, const O
 
 template <class T>
 void run_instance(const InstanceNorm& shape, cudaStream_t stream, const OpArgs& args) {
-  shape.channels_last ? run_channels_last<T>(shape, stream, args) : run_packed(shape, stream, args);
+  shape.channels_last ? run_channels_last<T>(shape, stream, args) : run_packed<T>(shape, stream, args);
 }
 
 template <class T>
 void run_instance_backward(const InstanceNorm& shape, cudaStream_t stream, const OpArgs& args) {
-  shape.channels_last ? run_channels_last_backward<T>(shape, stream, args) : run_packed_backward(shape, stream, args);
+  shape.channels_last ? run_channels_last_backward<T>(shape, stream, args)
+                      : run_packed_backward<T>(shape, stream, args);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "architecture.hpp"
 #include "common/normalization.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/floating.hpp"
 #include "device.hpp"
 #include "kernels.hpp"
 #include "normalization/norm_rows.cuh"
@@ -47,7 +48,8 @@ LayerBackward plan_layer_backward(const OpDesc& desc) {
 }
 
 // parts[part, 0 or 1, column]: of dgamma and of dbeta.
-__global__ void sum_columns(const float* dy, const float* x, rows::Saved saved, float* parts, LayerBackward plan) {
+template <class T>
+__global__ void sum_columns(const T* dy, const T* x, rows::Saved saved, float* parts, LayerBackward plan) {
   const int64_t columns = plan.shape.columns;
   const int64_t column = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (column >= columns) return;
@@ -57,8 +59,9 @@ __global__ void sum_columns(const float* dy, const float* x, rows::Saved saved, 
 #pragma unroll 4
   for (int64_t row = begin; row < end; ++row) {
     const int64_t i = row * columns + column;
-    products += dy[i] * ((x[i] - saved.mean[row]) * saved.rstd[row]);
-    sum += dy[i];
+    const auto gradient = static_cast<float>(dy[i]);
+    products += gradient * ((static_cast<float>(x[i]) - saved.mean[row]) * saved.rstd[row]);
+    sum += gradient;
   }
   parts[int64_t{blockIdx.y} * 2 * columns + column] = products;
   parts[(int64_t{blockIdx.y} * 2 + 1) * columns + column] = sum;
@@ -72,32 +75,34 @@ __global__ void add_columns(const float* parts, float* dgamma, float* dbeta, int
   (i < columns ? dgamma : dbeta)[i < columns ? i : i - columns] = sum;
 }
 
+template <class T>
 void run_layer(const LayerNorm& shape, cudaStream_t stream, const OpArgs& args) {
-  const auto* const x = args.in<float>(0);
-  auto* const y = args.out<float>(0);
+  const auto* const x = args.in<T>(0);
+  auto* const y = args.out<T>(0);
   const rows::Affine by{.gamma = args.in<float>(1), .beta = args.in<float>(2)};
-  rows::by_shape(shape.rows, shape.columns, {x, y, by.gamma, by.beta},
-                 [&](const rows::Rows& plan, auto width, auto packs) {
-                   rows::launch_rows(rows::norm_rows<width(), packs()>, shape.rows, plan, stream, x, by, y,
-                                     args.out<float>(1), args.out<float>(2), plan, shape.epsilon);
-                 });
+  rows::by_shape<T>(shape.rows, shape.columns, {x, y, by.gamma, by.beta},
+                    [&](const rows::Rows& plan, auto width, auto packs) {
+                      rows::launch_rows(rows::norm_rows<T, width(), packs()>, shape.rows, plan, stream, x, by, y,
+                                        args.out<float>(1), args.out<float>(2), plan, shape.epsilon);
+                    });
 }
 
+template <class T>
 void run_layer_backward(const LayerBackward& backward, cudaStream_t stream, const OpArgs& args) {
   const LayerNorm& shape = backward.shape;
-  const auto* const dy = args.in<float>(0);
-  const auto* const x = args.in<float>(1);
-  auto* const dx = args.out<float>(0);
+  const auto* const dy = args.in<T>(0);
+  const auto* const x = args.in<T>(1);
+  auto* const dx = args.out<T>(0);
   auto* const parts = args.workspace<float>();
   const rows::Saved saved{.gamma = args.in<float>(2), .mean = args.in<float>(3), .rstd = args.in<float>(4)};
-  rows::by_shape(shape.rows, shape.columns, {dy, x, dx, saved.gamma},
-                 [&](const rows::Rows& plan, auto width, auto packs) {
-                   rows::launch_rows(rows::norm_rows_backward<width(), packs()>, shape.rows, plan, stream, dy, x, saved,
-                                     0, dx, rows::PlaneSums{}, plan);
-                 });
+  rows::by_shape<T>(shape.rows, shape.columns, {dy, x, dx, saved.gamma},
+                    [&](const rows::Rows& plan, auto width, auto packs) {
+                      rows::launch_rows(rows::norm_rows_backward<T, width(), packs()>, shape.rows, plan, stream, dy, x,
+                                        saved, 0, dx, rows::PlaneSums{}, plan);
+                    });
   const Launch columns{.grid = dim3(grid_size(shape.columns, kColumnThreads), static_cast<unsigned>(backward.parts)),
                        .block = dim3(kColumnThreads)};
-  launch(sum_columns, columns, stream, dy, x, saved, parts, backward);
+  launch(sum_columns<T>, columns, stream, dy, x, saved, parts, backward);
   launch(add_columns, thread_each(2 * shape.columns), stream, parts, args.out<float>(1), args.out<float>(2),
          shape.columns, backward.parts);
 }
@@ -105,8 +110,10 @@ void run_layer_backward(const LayerBackward& backward, cudaStream_t stream, cons
 }  // namespace
 
 void add_layer_norm_kernels(TiledDevice& device) {
-  add_op(device, GPUNN_OP_LAYER_NORM, "layer_norm", plan_layer, run_layer);
-  add_op(device, GPUNN_OP_LAYER_NORM_BACKWARD, "layer_norm_backward", plan_layer_backward, run_layer_backward);
+  add_op(device, GPUNN_OP_LAYER_NORM, "layer_norm", plan_layer,
+         each_floating([](auto x) { return run_layer<decltype(x)>; }), Dtypes::floating);
+  add_op(device, GPUNN_OP_LAYER_NORM_BACKWARD, "layer_norm_backward", plan_layer_backward,
+         each_floating([](auto x) { return run_layer_backward<decltype(x)>; }), Dtypes::floating);
 }
 
 }  // namespace gpunn::cuda_tiled

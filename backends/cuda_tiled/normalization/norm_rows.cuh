@@ -18,37 +18,44 @@
 #include "cuda_common/divide_up.hpp"
 #include "cuda_common/launch.hpp"
 #include "launch.hpp"
+#include "pack.cuh"
 #include "warp.hpp"
 
 namespace gpunn::cuda_tiled::rows {
 
 inline constexpr int kMostThreads = 512;
-inline constexpr int kMostPacks = 8;   // of a thread
 inline constexpr int kMostBlocks = 8;  // of a cluster
 inline constexpr int kHopper = 90;
 
+// The packs of a thread, of `width` numbers each: at most 32 numbers of a tensor are kept in registers.
+constexpr int most_packs(int width) { return width == 8 ? 4 : 8; }
+
+// The numbers of one access, in f32.
 template <int width>
-struct Pack {
+struct Wide {
   float of[width];
 };
 
-template <int width>
-__device__ __forceinline__ Pack<width> load(const float* from) {
-  if constexpr (width == 4) {
-    const float4 quad = *reinterpret_cast<const float4*>(from);
-    return {{quad.x, quad.y, quad.z, quad.w}};
-  } else {
-    return {{*from}};
+// Of an array that begins, and whose rows do, at a multiple of 16 bytes where width > 1. 8 floats take two accesses.
+template <int width, class T>
+__device__ __forceinline__ Wide<width> load(const T* from) {
+  constexpr int kAccess = width * sizeof(T) > 16 ? 16 / sizeof(T) : width;
+  Wide<width> wide;
+#pragma unroll
+  for (int first = 0; first < width; first += kAccess) {
+    const auto pack = *reinterpret_cast<const Pack<T, kAccess>*>(from + first);
+#pragma unroll
+    for (int e = 0; e < kAccess; ++e) wide.of[first + e] = static_cast<float>(pack.values[e]);
   }
+  return wide;
 }
 
-template <int width>
-__device__ __forceinline__ void store(float* to, const Pack<width>& pack) {
-  if constexpr (width == 4) {
-    *reinterpret_cast<float4*>(to) = make_float4(pack.of[0], pack.of[1], pack.of[2], pack.of[3]);
-  } else {
-    *to = pack.of[0];
-  }
+template <class T, int width>
+__device__ __forceinline__ void store(T* to, const Wide<width>& wide) {
+  Pack<T, width> pack;
+#pragma unroll
+  for (int e = 0; e < width; ++e) pack.values[e] = static_cast<T>(wide.of[e]);
+  *reinterpret_cast<Pack<T, width>*>(to) = pack;
 }
 
 // How rows are shared out.
@@ -63,6 +70,7 @@ struct Rows {
 
 inline Rows rows_of(int64_t rows, int64_t columns, int width) {
   const int64_t all = columns / width;
+  const int most = most_packs(width);
   const int most_blocks = compute_capability() >= kHopper ? kMostBlocks : 1;
   const auto with = [&](int blocks) {
     const int64_t of_block = cuda::divide_up(all, int64_t{blocks});
@@ -72,14 +80,14 @@ inline Rows rows_of(int64_t rows, int64_t columns, int width) {
     return Rows{.columns = columns,
                 .terms = static_cast<float>(columns),
                 .threads = static_cast<int>(threads),
-                .packs = static_cast<int>(std::min<int64_t>(packs, kMostPacks * 2)),
+                .packs = static_cast<int>(std::min<int64_t>(packs, most * 2)),
                 .blocks = blocks,
                 .packs_of_block = static_cast<int>(of_block)};
   };
   Rows plan = with(1);
   const auto is_short_of_blocks = [&] { return rows * plan.blocks < int64_t{multiprocessors()} && plan.packs > 1; };
-  while (plan.blocks < most_blocks && (plan.packs > kMostPacks || is_short_of_blocks())) plan = with(plan.blocks * 2);
-  if (plan.packs > kMostPacks) plan.packs = 0;
+  while (plan.blocks < most_blocks && (plan.packs > most || is_short_of_blocks())) plan = with(plan.blocks * 2);
+  if (plan.packs > most) plan.packs = 0;
   return plan;
 }
 
@@ -146,9 +154,9 @@ struct Affine {
 };
 
 template <int width>
-__device__ __forceinline__ Pack<width> affine_of(const float* of, const Affine& by, int64_t row, int64_t at) {
+__device__ __forceinline__ Wide<width> affine_of(const float* of, const Affine& by, int64_t row, int64_t at) {
   if (by.channels == 0) return load<width>(of + at);
-  Pack<width> pack;
+  Wide<width> pack;
   const float one = of[row % by.channels];
 #pragma unroll
   for (float& element : pack.of) element = one;
@@ -156,10 +164,10 @@ __device__ __forceinline__ Pack<width> affine_of(const float* of, const Affine& 
 }
 
 // A row's packs of a thread. They stay in registers, or where `packs` is 0 are read anew each time.
-template <int width, int packs>
+template <class T, int width, int packs>
 class OwnPacks {
  public:
-  __device__ OwnPacks(const float* row, const Place& at, int last) : row_(row), first_(at.first), last_(last) {
+  __device__ OwnPacks(const T* row, const Place& at, int last) : row_(row), first_(at.first), last_(last) {
     if constexpr (packs > 0) {
 #pragma unroll
       for (int i = 0; i < packs; ++i) {
@@ -187,36 +195,36 @@ class OwnPacks {
   }
 
  private:
-  const float* row_;
+  const T* row_;
   int first_, last_;
-  Pack<width> kept_[packs > 0 ? packs : 1];
+  Wide<width> kept_[packs > 0 ? packs : 1];
 };
 
-template <int width, int packs>
-__global__ void norm_rows(const float* x, Affine by, float* y, float* means, float* rstds, Rows plan, float epsilon) {
+template <class T, int width, int packs>
+__global__ void norm_rows(const T* x, Affine by, T* y, float* means, float* rstds, Rows plan, float epsilon) {
   __shared__ ClusterSums<1> mean_sums, square_sums;
   const Place at(plan);
   const int last = min(at.end, static_cast<int>(plan.columns / width));
-  const OwnPacks<width, packs> own(x + at.row * plan.columns, at, last);
+  const OwnPacks<T, width, packs> own(x + at.row * plan.columns, at, last);
   float sum[1] = {0.0F};
-  own.each([&](int, int64_t, const Pack<width>& pack) {
+  own.each([&](int, int64_t, const Wide<width>& pack) {
 #pragma unroll
     for (const float element : pack.of) sum[0] += element;
   });
   mean_sums.add(sum, plan.blocks);
   const float mean = sum[0] / plan.terms;
   float squares[1] = {0.0F};
-  own.each([&](int, int64_t, const Pack<width>& pack) {
+  own.each([&](int, int64_t, const Wide<width>& pack) {
 #pragma unroll
     for (const float element : pack.of) squares[0] += (element - mean) * (element - mean);
   });
   square_sums.add(squares, plan.blocks);
   const float rstd = 1.0F / sqrtf(squares[0] / plan.terms + epsilon);
-  float* const to = y + at.row * plan.columns;
-  own.each([&](int, int64_t column, const Pack<width>& pack) {
-    const Pack<width> gamma = affine_of<width>(by.gamma, by, at.row, column);
-    const Pack<width> beta = affine_of<width>(by.beta, by, at.row, column);
-    Pack<width> out;
+  T* const to = y + at.row * plan.columns;
+  own.each([&](int, int64_t column, const Wide<width>& pack) {
+    const Wide<width> gamma = affine_of<width>(by.gamma, by, at.row, column);
+    const Wide<width> beta = affine_of<width>(by.beta, by, at.row, column);
+    Wide<width> out;
 #pragma unroll
     for (int e = 0; e < width; ++e) out.of[e] = (pack.of[e] - mean) * rstd * gamma.of[e] + beta.of[e];
     store(to + column, out);
@@ -240,29 +248,28 @@ struct PlaneSums {
   double* dbeta = nullptr;
 };
 
-template <int width, int packs>
-__global__ void norm_rows_backward(const float* dy, const float* x, Saved saved, int channels, float* dx, PlaneSums to,
-                                   Rows plan) {
+template <class T, int width, int packs>
+__global__ void norm_rows_backward(const T* dy, const T* x, Saved saved, int channels, T* dx, PlaneSums to, Rows plan) {
   __shared__ ClusterSums<2> row_sums;
   const Place at(plan);
   const int last = min(at.end, static_cast<int>(plan.columns / width));
   const int64_t begin = at.row * plan.columns;
   const float mean = saved.mean[at.row];
   const float rstd = saved.rstd[at.row];
-  const OwnPacks<width, packs> own(x + begin, at, last);
+  const OwnPacks<T, width, packs> own(x + begin, at, last);
   // The gradients of what was normalised, but for a gamma of the whole row.
   const auto gradients_at = [&](int64_t column) {
-    Pack<width> gradients = load<width>(dy + begin + column);
+    Wide<width> gradients = load<width>(dy + begin + column);
     if (channels > 0) return gradients;  // the row's own gamma comes last
-    const Pack<width> gamma = load<width>(saved.gamma + column);
+    const Wide<width> gamma = load<width>(saved.gamma + column);
 #pragma unroll
     for (int e = 0; e < width; ++e) gradients.of[e] *= gamma.of[e];
     return gradients;
   };
-  Pack<width> kept[packs > 0 ? packs : 1] = {};
+  Wide<width> kept[packs > 0 ? packs : 1] = {};
   float sums[2] = {0.0F, 0.0F};
-  own.each([&]([[maybe_unused]] int i, int64_t column, const Pack<width>& pack) {
-    const Pack<width> gradients = gradients_at(column);
+  own.each([&]([[maybe_unused]] int i, int64_t column, const Wide<width>& pack) {
+    const Wide<width> gradients = gradients_at(column);
     if constexpr (packs > 0) kept[i] = gradients;
 #pragma unroll
     for (int e = 0; e < width; ++e) {
@@ -274,9 +281,9 @@ __global__ void norm_rows_backward(const float* dy, const float* x, Saved saved,
   const float offset = sums[0] / plan.terms;
   const float slope = sums[1] / plan.terms * rstd * rstd;
   const float factor = channels == 0 ? rstd : rstd * saved.gamma[at.row % channels];
-  own.each([&]([[maybe_unused]] int i, int64_t column, const Pack<width>& pack) {
-    const Pack<width> gradients = packs > 0 ? kept[i] : gradients_at(column);
-    Pack<width> out;
+  own.each([&]([[maybe_unused]] int i, int64_t column, const Wide<width>& pack) {
+    const Wide<width> gradients = packs > 0 ? kept[i] : gradients_at(column);
+    Wide<width> out;
 #pragma unroll
     for (int e = 0; e < width; ++e) out.of[e] = factor * (gradients.of[e] - offset - (pack.of[e] - mean) * slope);
     store(dx + begin + column, out);
@@ -298,18 +305,23 @@ void by_packs(const Rows& plan, const Run& run) {
     case 4:
       return run(std::integral_constant<int, width>(), std::integral_constant<int, 4>());
     case 8:
-      return run(std::integral_constant<int, width>(), std::integral_constant<int, 8>());
+      if constexpr (most_packs(width) == 8) {
+        return run(std::integral_constant<int, width>(), std::integral_constant<int, 8>());
+      }
+      [[fallthrough]];
     default:
       return run(std::integral_constant<int, width>(), std::integral_constant<int, 0>());
   }
 }
 
-// Calls run(plan, width, packs), the last two as constants.
-template <class Run>
+// Calls run(plan, width, packs), the last two as constants, for rows of T. `tensors` are all that is read or written by
+// packs.
+template <class T, class Run>
 void by_shape(int64_t rows, int64_t columns, std::initializer_list<const void*> tensors, const Run& run) {
-  if (columns % 4 == 0 && cuda::are_aligned(tensors, sizeof(float4))) {
-    const Rows plan = rows_of(rows, columns, 4);
-    by_packs<4>(plan, [&](auto width, auto packs) { run(plan, width, packs); });
+  constexpr int kWidth = 16 / sizeof(T);
+  if (columns % kWidth == 0 && cuda::are_aligned(tensors, 16)) {
+    const Rows plan = rows_of(rows, columns, kWidth);
+    by_packs<kWidth>(plan, [&](auto width, auto packs) { run(plan, width, packs); });
   } else {
     const Rows plan = rows_of(rows, columns, 1);
     by_packs<1>(plan, [&](auto width, auto packs) { run(plan, width, packs); });
