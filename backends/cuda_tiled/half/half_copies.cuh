@@ -61,6 +61,16 @@ __device__ __forceinline__ void copy_windows(void* to, const CUtensorMap* map, u
       : "memory");
 }
 
+// The box of an image, from a row and a column on that may lie outside of it. What lies outside is zeros and counts.
+__device__ __forceinline__ void copy_box_of_image(void* to, const CUtensorMap* map, uint64_t* barrier, int channel,
+                                                  const Pixel& first) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], "
+      "[%2];" ::"r"(shared_address(to)),
+      "l"(map), "r"(shared_address(barrier)), "r"(channel), "r"(first.column), "r"(first.row), "r"(first.image)
+      : "memory");
+}
+
 // Stores a box from shared memory, where writes have to be visible to TMA (fence_shared). What lies beyond the tensor's
 // sizes is left out. The thread that stores also waits.
 __device__ __forceinline__ void store_box_of_tap(const CUtensorMap* map, uint32_t from, int inner, int tap, int outer) {

@@ -8,6 +8,7 @@
 
 #include "architecture.hpp"
 #include "conv/convolution.hpp"
+#include "conv/half/half_patch.hpp"
 #include "conv/half/half_unfold.hpp"
 #include "conv/narrow/narrow.hpp"
 #include "conv/stem/stem.hpp"
@@ -448,19 +449,17 @@ int choose_half_tile(TiledDevice& device, const OpDesc& desc, const HalfConvolut
 }
 
 void add_half_convolution_kernels(TiledDevice& device) {
-  const auto add = [&](int32_t op, HalfConvolution (*problem)(const OpDesc&), bool special) {
+  const auto add = [&](int32_t op, HalfConvolution (*problem)(const OpDesc&),
+                       const std::vector<Variant<HalfConvolution>>& special) {
     std::vector<Variant<HalfConvolution>> variants = half_convolution_variants();
-    if (special) {
-      variants.push_back(stem_variant());
-      variants.push_back(narrow_variant());
-    }
+    variants.insert(variants.end(), special.begin(), special.end());
     add_variants(device, op, problem, half_key_of, std::move(variants), Dtypes::floating, Layouts::channels_last_too);
   };
-  add(GPUNN_OP_CONV2D, half_forward_problem, true);
-  add(GPUNN_OP_CONV2D_BIAS_ACTIVATION, bias_activation_problem_of_half, true);
-  add(GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION, bias_add_activation_problem, false);
-  add(GPUNN_OP_CONV2D_BACKWARD_DATA, half_backward_data_problem, false);
-  add(GPUNN_OP_CONV2D_BACKWARD_FILTER, backward_filter_problem, true);
+  add(GPUNN_OP_CONV2D, half_forward_problem, {stem_variant(), narrow_variant()});
+  add(GPUNN_OP_CONV2D_BIAS_ACTIVATION, bias_activation_problem_of_half, {stem_variant(), narrow_variant()});
+  add(GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION, bias_add_activation_problem, {});
+  add(GPUNN_OP_CONV2D_BACKWARD_DATA, half_backward_data_problem, {});
+  add(GPUNN_OP_CONV2D_BACKWARD_FILTER, backward_filter_problem, {stem_variant(), patch_variant()});
 }
 
 }  // namespace gpunn::cuda_tiled

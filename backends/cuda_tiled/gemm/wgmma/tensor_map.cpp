@@ -94,6 +94,20 @@ CUtensorMap half_tensor_map(const TapsInMemory& matrix, int box_outer) {
   return map;
 }
 
+CUtensorMap pixel_tensor_map(const PixelsInMemory& pixels, int box_rows, int box_columns) {
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(pixels.channels), static_cast<cuuint64_t>(pixels.columns),
+                              static_cast<cuuint64_t>(pixels.rows), static_cast<cuuint64_t>(pixels.images)};
+  const cuuint64_t strides[] = {half_bytes(pixels.channels), half_bytes(pixels.channels * pixels.columns),
+                                half_bytes(pixels.channels * pixels.columns * pixels.rows)};
+  const cuuint32_t box[] = {kHalfLine, static_cast<cuuint32_t>(box_columns), static_cast<cuuint32_t>(box_rows), 1};
+  const cuuint32_t steps[] = {1, 1, 1, 1};
+  CUtensorMap map;
+  check_encoded(encoder()(&map, kHalf, 4, const_cast<void*>(pixels.data), sizes, strides, box, steps,
+                          CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                          CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+  return map;
+}
+
 bool has_window_map(const WindowAxis& axis, int64_t reach) {
   // Corners of the box of windows' beginnings are 8 bits in four dimensions, as are the offsets of taps.
   constexpr int64_t kLeast = -128, kMost = 127, kMostOffset = 255, kMostStride = 8;

@@ -60,4 +60,16 @@ bool has_window_map(const WindowAxis& axis, int64_t reach);
 // For copies of one pixel of each of `pixels` windows, 64 channels of it.
 CUtensorMap window_tensor_map(const ImagesInMemory& images, int pixels);
 
+// Channels-last images of 16-bit numbers without gaps.
+struct PixelsInMemory {
+  const void* data;
+  int64_t images;
+  int64_t rows;
+  int64_t columns;
+  int64_t channels;
+};
+
+// For copies of boxes of an image, so many rows and columns and 64 channels of them. Both are at most 256.
+CUtensorMap pixel_tensor_map(const PixelsInMemory& pixels, int box_rows, int box_columns);
+
 }  // namespace gpunn::cuda_tiled
