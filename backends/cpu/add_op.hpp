@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "common/requirements.hpp"
+#include "parallel.hpp"
 #include "simd/half.hpp"
 
 namespace gpunn::cpu {
@@ -69,6 +70,14 @@ auto each_floating(Of of) {
         return f32(plan, args);
     }
   };
+}
+
+// Serves `op` in f32 and in half precision, by a plan that knows how many threads the team has.
+template <class Plan, class Of>
+void add_floating_op(plugin::Device& device, int32_t op, Plan (*plan_of)(const OpDesc&, int threads), Of of) {
+  serve(
+      device, op, [plan_of, threads = thread_count()](const OpDesc& desc) { return plan_of(desc, threads); },
+      each_floating(of), Dtypes::floating);
 }
 
 // Elements of half precision that are converted at a time: the buffers of three operands stay in the first-level cache.

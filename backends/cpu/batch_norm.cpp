@@ -27,7 +27,7 @@ struct NormWorkspace {
         coefficients(reinterpret_cast<float*>(parts + 2 * plan.parts * plan.shape.channels)),
         channels(plan.shape.channels),
         all_strips(coefficients + (3 + plan.parts) * plan.shape.channels),
-        strip(plan.strip()) {}
+        strip(plan.strip.elements()) {}
 
   double* first(int64_t part) const { return parts + 2 * part * channels; }
   double* second(int64_t part) const { return first(part) + channels; }
@@ -47,25 +47,6 @@ constexpr int64_t kNormStrip = 2048;
 // Rows of a strip of [rows, channels] are a multiple of this, the rows whose terms the kernels sum in f32: so strips
 // don't change the sums.
 constexpr int64_t kNormStripRows = 8;
-
-// Calls body(offset, first channel, shape) for all rows at once, or for strips of them: rows, or channels of one row.
-template <class Body>
-void each_strip(const BatchNormPlan& plan, bool strips, const ChannelShape& shape, const Body& body) {
-  if (!strips) {
-    if (shape.rows > 0) body(int64_t{0}, int64_t{0}, shape);
-    return;
-  }
-  for (int64_t row = 0; row < shape.rows; row += plan.strip_rows) {
-    for (int64_t c = 0; c < shape.channels; c += plan.strip_channels) {
-      const ChannelShape strip{.rows = std::min(plan.strip_rows, shape.rows - row),
-                               .channels = std::min(plan.strip_channels, shape.channels - c),
-                               .size = shape.size};
-      body(row * plan.row() + c * shape.size, c, strip);
-    }
-  }
-}
-
-int64_t elements_of(const ChannelShape& shape) { return shape.rows * shape.channels * shape.size; }
 
 template <class T>
 void narrow_or_copy(const float* x, T* y, int64_t n) {
@@ -122,19 +103,19 @@ Statistics put_together(const BatchNormPlan& plan, const NormWorkspace& to, int6
 template <class T>
 void part_statistics(const BatchNormPlan& plan, const T* x, const ChannelShape& shape, float* means, double* mean,
                      double* squares, float* strip) {
-  constexpr bool kStrips = !std::is_same_v<T, float>;
+  const ChannelShape largest = std::is_same_v<T, float> ? shape : plan.strip;
   std::fill(mean, mean + shape.channels, 0.0);
   std::fill(squares, squares + shape.channels, 0.0);
-  each_strip(plan, kStrips, shape, [&](int64_t at, int64_t c, const ChannelShape& rows) {
-    plan.kernels->sum(as_wide(x + at, elements_of(rows), strip), mean + c, rows);
+  each_strip(shape, largest, [&](int64_t at, int64_t c, const ChannelShape& rows) {
+    plan.kernels->sum(as_wide(x + at, rows.elements(), strip), mean + c, rows);
   });
   const auto elements = static_cast<double>(shape.rows * shape.size);
   for (int64_t c = 0; c < shape.channels; ++c) {
     means[c] = static_cast<float>(mean[c] / elements);
     mean[c] = static_cast<double>(means[c]);
   }
-  each_strip(plan, kStrips, shape, [&](int64_t at, int64_t c, const ChannelShape& rows) {
-    plan.kernels->squares(as_wide(x + at, elements_of(rows), strip), means + c, squares + c, rows);
+  each_strip(shape, largest, [&](int64_t at, int64_t c, const ChannelShape& rows) {
+    plan.kernels->squares(as_wide(x + at, rows.elements(), strip), means + c, squares + c, rows);
   });
 }
 
@@ -143,10 +124,11 @@ template <class T>
 void apply_all(const BatchNormPlan& plan, const NormWorkspace& to, const T* x, const float* mean, const float* factor,
                const float* beta, const T* other, bool relu, T* y) {
   parallel_for(plan.threads, plan.parts, [&](int64_t part, int thread) {
-    each_strip(plan, !std::is_same_v<T, float>, part_of(plan, part, plan.shape.rows),
+    const ChannelShape shape = part_of(plan, part, plan.shape.rows);
+    each_strip(shape, std::is_same_v<T, float> ? shape : plan.strip,
                [&](int64_t from, int64_t c, const ChannelShape& rows) {
                  const int64_t at = offset_of(plan, part) + from;
-                 const int64_t n = elements_of(rows);
+                 const int64_t n = rows.elements();
                  float* made = wide_target(y + at, to.strip_of(thread, 0));
                  const float* more = other == nullptr ? nullptr : as_wide(other + at, n, to.strip_of(thread, 1));
                  plan.kernels->apply(as_wide(x + at, n, made), mean + c, factor + c, beta + c, more, relu, made, rows);
@@ -195,12 +177,13 @@ BatchNormPlan plan_batch_norm(const BatchNorm& shape, int32_t dtype, bool fused,
   plan.parts = divide_up(plan.shape.rows, plan.rows_per_part);
   plan.kernels = &GPUNN_SELECT_ISA(normalization_kernels);
   plan.threads = threads;
-  plan.strip_rows = std::max<int64_t>(1, kNormStrip / std::max<int64_t>(1, plan.row()));
-  plan.strip_channels = shape.channels;
+  plan.strip = {.rows = std::max<int64_t>(1, kNormStrip / std::max<int64_t>(1, plan.row())),
+                .channels = shape.channels,
+                .size = plan.shape.size};
   if (plan.shape.size == 1) {
-    plan.strip_rows = round_up(plan.strip_rows, kNormStripRows);
+    plan.strip.rows = round_up(plan.strip.rows, kNormStripRows);
   } else if (plan.row() > kNormStrip) {
-    plan.strip_channels = std::max<int64_t>(1, kNormStrip / plan.shape.size);
+    plan.strip.channels = std::max<int64_t>(1, kNormStrip / plan.shape.size);
   }
   const auto channels = static_cast<uint64_t>(shape.channels);
   plan.workspace_bytes =
@@ -209,7 +192,7 @@ BatchNormPlan plan_batch_norm(const BatchNorm& shape, int32_t dtype, bool fused,
   if (plan.bits) {
     plan.workspace_bytes += static_cast<uint64_t>(plan.shape.rows * plan.vectors()) * sizeof(uint16_t);
   } else if (fused || dtype != GPUNN_F32) {
-    plan.workspace_bytes += static_cast<uint64_t>(threads * kNormTensors * plan.strip()) * sizeof(float);
+    plan.workspace_bytes += static_cast<uint64_t>(threads * kNormTensors * plan.strip.elements()) * sizeof(float);
   }
   return plan;
 }
@@ -257,10 +240,10 @@ void masked_sums(const BatchNormPlan& plan, const BatchNormBackward<float>& op, 
                                 to.bits() + part * plan.rows_per_part * plan.vectors(), op.x + at, op.mean,
                                 to.first(part), to.second(part), counted);
   if (masked == nullptr) return;
-  const int64_t done = elements_of(counted);
+  const int64_t done = counted.elements();
   const MaskedRows rest = gradient.from(at + done);
   plan.kernels->masked(rest.dy, rest.more, op.relu_y + at + done, masked + done,
-                       elements_of(part_of(plan, part, plan.shape.rows)) - done);
+                       part_of(plan, part, plan.shape.rows).elements() - done);
 }
 
 void masked_gradient(const BatchNormPlan& plan, const BatchNormBackward<float>& op, const NormWorkspace& to,
@@ -281,9 +264,9 @@ template <class T>
 void strip_sums(const BatchNormPlan& plan, const BatchNormBackward<T>& op, const NormWorkspace& to, int64_t part,
                 const ChannelShape& counted, int thread) {
   const bool strips = op.relu_y != nullptr || !std::is_same_v<T, float>;
-  each_strip(plan, strips, counted, [&](int64_t from, int64_t c, const ChannelShape& strip) {
+  each_strip(counted, strips ? plan.strip : counted, [&](int64_t from, int64_t c, const ChannelShape& strip) {
     const int64_t at = offset_of(plan, part) + from;
-    const int64_t n = elements_of(strip);
+    const int64_t n = strip.elements();
     const float* gradient = gradient_at(op, plan, to, thread, at, n);
     if (op.masked != nullptr) narrow_or_copy(gradient, op.masked + at, n);
     plan.kernels->products(gradient, as_wide(op.x + at, n, to.strip_of(thread, 1)), op.mean + c, to.first(part) + c,
@@ -292,9 +275,9 @@ void strip_sums(const BatchNormPlan& plan, const BatchNormBackward<T>& op, const
   if (op.masked == nullptr) return;
   ChannelShape rest = part_of(plan, part, plan.shape.rows);
   rest.rows -= counted.rows;
-  each_strip(plan, true, rest, [&](int64_t from, int64_t, const ChannelShape& strip) {
+  each_strip(rest, plan.strip, [&](int64_t from, int64_t, const ChannelShape& strip) {
     const int64_t at = offset_of(plan, part) + counted.rows * plan.row() + from;
-    const int64_t n = elements_of(strip);
+    const int64_t n = strip.elements();
     narrow_or_copy(gradient_at(op, plan, to, thread, at, n), op.masked + at, n);
   });
 }
@@ -307,9 +290,9 @@ void strip_gradient(const BatchNormPlan& plan, const BatchNormBackward<T>& op, c
   BatchNormBackward<T> second = op;
   if (op.masked != nullptr) second.dy = op.masked, second.relu_y = nullptr;
   const float *factor = to.coefficient(0), *offset = to.coefficient(1), *slope = to.coefficient(2);
-  each_strip(plan, strips, counted, [&](int64_t from, int64_t c, const ChannelShape& strip) {
+  each_strip(counted, strips ? plan.strip : counted, [&](int64_t from, int64_t c, const ChannelShape& strip) {
     const int64_t at = offset_of(plan, part) + from;
-    const int64_t n = elements_of(strip);
+    const int64_t n = strip.elements();
     const float* gradient = gradient_at(second, plan, to, thread, at, n);
     float* made = wide_target(op.dx + at, to.strip_of(thread, 2));
     plan.kernels->backward(gradient, as_wide(op.x + at, n, to.strip_of(thread, 1)), op.mean + c, factor + c, offset + c,
@@ -352,8 +335,8 @@ void run_batch_norm_backward(const BatchNormPlan& plan, const BatchNormBackward<
   }
   parallel_for(plan.threads, plan.parts, [&](int64_t part, int thread) {
     const ChannelShape counted = part_of(plan, part, rows);
-    const int64_t done = elements_of(counted);
-    fill_zero(op.dx + offset_of(plan, part) + done, elements_of(part_of(plan, part, shape.rows)) - done);
+    const int64_t done = counted.elements();
+    fill_zero(op.dx + offset_of(plan, part) + done, part_of(plan, part, shape.rows).elements() - done);
     if constexpr (std::is_same_v<T, float>) {
       if (bits) return masked_gradient(plan, op, to, part, counted);
     }

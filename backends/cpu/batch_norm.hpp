@@ -18,8 +18,7 @@ struct BatchNormPlan {
   int64_t rows_in_image = 1;
   int64_t rows_per_part = 1;
   int64_t parts = 0;
-  int64_t strip_rows = 1;
-  int64_t strip_channels = 1;
+  ChannelShape strip{};  // what is computed at a time where it is made f32 first: rows, or channels of one row
   int threads = 1;
   const NormalizationKernels* kernels = nullptr;
   // f32, channels-last: ReLU's mask is kept as bits between the passes of a gradient.
@@ -28,7 +27,6 @@ struct BatchNormPlan {
 
   int64_t row() const { return shape.channels * shape.size; }
   int64_t vectors() const { return (shape.channels + kernels->lanes - 1) / kernels->lanes; }
-  int64_t strip() const { return strip_rows * strip_channels * shape.size; }
 };
 
 // `fused`: with a sum or a ReLU.

@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t kMostBiasParts = 64;
 
 struct BiasPlan {
-  BiasShape shape{};
+  ChannelShape shape{};
   int64_t rows_per_part = 0;
   int64_t parts = 0;
   bool relu = false;
@@ -42,8 +42,8 @@ BiasPlan make_plan(const Bias& bias) {
   return plan;
 }
 
-BiasShape part_shape(const BiasPlan& plan, int64_t part) {
-  BiasShape shape = plan.shape;
+ChannelShape part_shape(const BiasPlan& plan, int64_t part) {
+  ChannelShape shape = plan.shape;
   shape.rows = std::min(plan.rows_per_part, plan.shape.rows - part * plan.rows_per_part);
   return shape;
 }
@@ -52,35 +52,14 @@ int64_t part_offset(const BiasPlan& plan, int64_t part) {
   return part * plan.rows_per_part * plan.shape.channels * plan.shape.size;
 }
 
-int64_t elements_of(const BiasShape& shape) { return shape.rows * shape.channels * shape.size; }
-
-// Calls body(offset, first channel, strip) for strips of at most kStretch elements: rows, channels of a row, or some
-// elements of a channel.
-template <class Body>
-void each_strip(const BiasShape& shape, const Body& body) {
-  if (elements_of(shape) == 0) return;
-  const int64_t size = std::min(shape.size, kStretch), channels = std::min(shape.channels, kStretch / size);
-  const int64_t rows = size == shape.size && channels == shape.channels ? kStretch / (channels * size) : 1;
-  for (int64_t row = 0; row < shape.rows; row += rows) {
-    for (int64_t c = 0; c < shape.channels; c += channels) {
-      for (int64_t i = 0; i < shape.size; i += size) {
-        const BiasShape strip{.rows = std::min(rows, shape.rows - row),
-                              .channels = std::min(channels, shape.channels - c),
-                              .size = std::min(size, shape.size - i)};
-        body((row * shape.channels + c) * shape.size + i, c, strip);
-      }
-    }
-  }
-}
-
-// As each_strip for half precision; all at once for f32.
-template <class T, class Body>
-void each_piece(const BiasShape& shape, const Body& body) {
-  if constexpr (std::is_same_v<T, float>) {
-    body(int64_t{0}, int64_t{0}, shape);
-  } else {
-    each_strip(shape, body);
-  }
+// What is computed at a time: all of `shape` in f32, in half precision kStretch elements at most.
+template <class T>
+ChannelShape largest_strip(const ChannelShape& shape) {
+  if (std::is_same_v<T, float>) return shape;
+  const int64_t size = std::clamp<int64_t>(shape.size, 1, kStretch);
+  const int64_t channels = std::clamp<int64_t>(shape.channels, 1, kStretch / size);
+  const bool whole_rows = size == shape.size && channels == shape.channels;
+  return {.rows = whole_rows ? kStretch / (channels * size) : 1, .channels = channels, .size = size};
 }
 
 BiasPlan plan_bias_add(const OpDesc& desc) { return make_plan(bias_add_of(desc)); }
@@ -91,11 +70,12 @@ void run_bias_add(const BiasPlan& plan, const OpArgs& args) {
   parallel_for(plan.parts, [&](int64_t part) {
     const T* x = args.in<T>(0) + part_offset(plan, part);
     T* y = args.out<T>(0) + part_offset(plan, part);
-    each_piece<T>(part_shape(plan, part), [&](int64_t at, int64_t channel, const BiasShape& piece) {
-      float wide[kStretch];
+    const ChannelShape shape = part_shape(plan, part);
+    float wide[kStretch];
+    each_strip(shape, largest_strip<T>(shape), [&](int64_t at, int64_t channel, const ChannelShape& strip) {
       float* const made = wide_target(y + at, wide);
-      plan.kernels->add(as_wide(x + at, elements_of(piece), wide), bias + channel, made, piece);
-      put_narrow(made, y + at, elements_of(piece));
+      plan.kernels->add(as_wide(x + at, strip.elements(), wide), bias + channel, made, strip);
+      put_narrow(made, y + at, strip.elements());
     });
   });
 }
@@ -133,12 +113,12 @@ void sum_parts(const BiasPlan& plan, const OpArgs& args, float* db, const Body& 
 
 // sums = the sums of a part by channel, by body(offset, piece, sums of the piece).
 template <class T, class Body>
-void sum_pieces(const BiasShape& part, float* sums, const Body& body) {
+void sum_pieces(const ChannelShape& part, float* sums, const Body& body) {
   if constexpr (std::is_same_v<T, float>) {
     body(int64_t{0}, part, sums);
   } else {
     std::fill(sums, sums + part.channels, 0.0F);
-    each_strip(part, [&](int64_t at, int64_t channel, const BiasShape& strip) {
+    each_strip(part, largest_strip<T>(part), [&](int64_t at, int64_t channel, const ChannelShape& strip) {
       float of_strip[kStretch];
       body(at, strip, of_strip);
       for (int64_t c = 0; c < strip.channels; ++c) sums[channel + c] += of_strip[c];
@@ -150,9 +130,9 @@ template <class T>
 void run_bias_backward(const BiasPlan& plan, const OpArgs& args) {
   sum_parts(plan, args, args.out<float>(0), [&](int64_t part, float* sums) {
     const T* dy = args.in<T>(0) + part_offset(plan, part);
-    sum_pieces<T>(part_shape(plan, part), sums, [&](int64_t at, const BiasShape& piece, float* of_piece) {
-      float wide[kStretch];
-      plan.kernels->sum(as_wide(dy + at, elements_of(piece), wide), of_piece, piece);
+    float wide[kStretch];
+    sum_pieces<T>(part_shape(plan, part), sums, [&](int64_t at, const ChannelShape& piece, float* of_piece) {
+      plan.kernels->sum(as_wide(dy + at, piece.elements(), wide), of_piece, piece);
     });
   });
 }
@@ -161,12 +141,12 @@ template <class T>
 void run_activation_backward(const BiasPlan& plan, const OpArgs& args) {
   sum_parts(plan, args, args.out<float>(1), [&](int64_t part, float* sums) {
     const int64_t offset = part_offset(plan, part);
-    const BiasShape shape = part_shape(plan, part);
+    const ChannelShape shape = part_shape(plan, part);
     const T *dy = args.in<T>(0) + offset, *y = args.in<T>(1) + offset;
     T* dx = args.out<T>(0) + offset;
-    sum_pieces<T>(shape, sums, [&](int64_t at, const BiasShape& piece, float* of_piece) {
-      const int64_t n = elements_of(piece);
-      float wide[kStretch], wide_y[kStretch];
+    float wide[kStretch], wide_y[kStretch];
+    sum_pieces<T>(shape, sums, [&](int64_t at, const ChannelShape& piece, float* of_piece) {
+      const int64_t n = piece.elements();
       if (plan.relu) {
         float* const made = wide_target(dx + at, wide);
         plan.kernels->relu_backward(as_wide(dy + at, n, wide), as_wide(y + at, n, wide_y), made, of_piece, piece);
@@ -175,7 +155,7 @@ void run_activation_backward(const BiasPlan& plan, const OpArgs& args) {
         plan.kernels->sum(as_wide(dy + at, n, wide), of_piece, piece);
       }
     });
-    const auto bytes = static_cast<std::size_t>(elements_of(shape)) * sizeof(T);
+    const auto bytes = static_cast<std::size_t>(shape.elements()) * sizeof(T);
     if (!plan.relu && dx != dy && bytes != 0) std::memcpy(static_cast<void*>(dx), dy, bytes);
   });
 }

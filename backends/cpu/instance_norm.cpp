@@ -10,11 +10,11 @@
 #include <cmath>
 #include <cstdint>
 
-#include "add_op.hpp"
 #include "common/normalization.hpp"
 #include "grain.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
+#include "row_blocks.hpp"
 #include "simd/normalization.hpp"
 
 namespace gpunn::cpu {
@@ -25,35 +25,29 @@ constexpr int64_t kBlockElements = 4096, kBlockPlanes = 512;
 struct InstanceNormPlan {
   InstanceNorm shape{};
   const NormalizationKernels* kernels = nullptr;
-  int threads = 1;
-  int64_t block_planes = 1;   // at most
-  int64_t thread_floats = 0;  // the blocks of half precision that are widened at once
-  uint64_t workspace_bytes = 0;
+  RowBlocks blocks{};
+  uint64_t workspace_bytes = blocks.workspace_bytes();
 };
 
+// `tensors` of planes are widened at once.
 InstanceNormPlan make_plan(const InstanceNorm& shape, int32_t dtype, int64_t tensors, int threads) {
-  InstanceNormPlan plan{.shape = shape,
-                        .kernels = &GPUNN_SELECT_ISA(normalization_kernels),
-                        .threads = threads,
-                        .block_planes = std::clamp<int64_t>(kBlockElements / shape.terms(), 1, kBlockPlanes)};
-  if (dtype != GPUNN_F32) plan.thread_floats = tensors * plan.block_planes * shape.size;
-  plan.workspace_bytes = shape.workspace_bytes + static_cast<uint64_t>(threads * plan.thread_floats) * sizeof(float);
-  return plan;
+  const int64_t block = std::clamp<int64_t>(kBlockElements / shape.terms(), 1, kBlockPlanes);
+  return {.shape = shape,
+          .kernels = &GPUNN_SELECT_ISA(normalization_kernels),
+          .blocks = {.rows = shape.planes(),
+                     .size = shape.size,
+                     .block = block,
+                     .strip = dtype == GPUNN_F32 ? 0 : tensors * block * shape.size,
+                     .threads = threads,
+                     .strips_from = shape.workspace_bytes}};
 }
 
-// Calls body(first plane, the block as a row, the thread's workspace) for each block.
-template <class Body>
-void for_blocks(const InstanceNormPlan& plan, const OpArgs& args, const Body& body) {
-  const InstanceNorm& shape = plan.shape;
-  auto* const strips = reinterpret_cast<float*>(args.workspace<char>() + shape.workspace_bytes);
-  const int64_t at_once = rows_per_task(shape.size);
-  parallel_for(plan.threads, divide_up(shape.planes(), at_once), [&](int64_t task, int thread) {
-    const int64_t end = std::min(shape.planes(), (task + 1) * at_once);
-    for (int64_t first = task * at_once; first < end; first += plan.block_planes) {
-      body(first, ChannelShape{.rows = 1, .channels = std::min(plan.block_planes, end - first), .size = shape.size},
-           strips + thread * plan.thread_floats);
-    }
-  });
+InstanceNormPlan plan_instance_norm(const OpDesc& desc, int threads) {
+  return make_plan(instance_norm_of(desc), desc.input(0).dtype, 1, threads);
+}
+
+InstanceNormPlan plan_instance_norm_backward(const OpDesc& desc, int threads) {
+  return make_plan(instance_norm_backward_of(desc), desc.input(0).dtype, 2, threads);
 }
 
 template <class T>
@@ -62,7 +56,8 @@ void run_instance_norm(const InstanceNormPlan& plan, const OpArgs& args) {
   auto *mean = args.out<float>(1), *rstd = args.out<float>(2);
   const InstanceNorm& shape = plan.shape;
   const auto terms = static_cast<double>(shape.terms());
-  for_blocks(plan, args, [&](int64_t first, const ChannelShape& block, float* strip) {
+  plan.blocks.for_each(args, [&](int64_t first, int64_t planes, float* strip) {
+    const ChannelShape block{.rows = 1, .channels = planes, .size = shape.size};
     double sums[kBlockPlanes], squares[kBlockPlanes];
     float factor[kBlockPlanes], shift[kBlockPlanes];
     std::fill(sums, sums + block.channels, 0.0);
@@ -95,11 +90,12 @@ void run_instance_norm_backward(const InstanceNormPlan& plan, const OpArgs& args
   auto* sums = args.workspace<double>();
   double* products = sums + shape.planes();
   std::fill(sums, sums + 2 * shape.planes(), 0.0);
-  for_blocks(plan, args, [&](int64_t first, const ChannelShape& block, float* strip) {
+  plan.blocks.for_each(args, [&](int64_t first, int64_t planes, float* strip) {
+    const ChannelShape block{.rows = 1, .channels = planes, .size = shape.size};
     float factor[kBlockPlanes], offset[kBlockPlanes], slope[kBlockPlanes];
     const int64_t begin = first * shape.size, n = block.channels * shape.size;
     const float* dy = as_wide(args.in<T>(0) + begin, n, strip);
-    const float* x = as_wide(args.in<T>(1) + begin, n, strip + plan.thread_floats / 2);
+    const float* x = as_wide(args.in<T>(1) + begin, n, strip + plan.blocks.strip / 2);
     T* dx = args.out<T>(0) + begin;
     plan.kernels->products(dy, x, mean + first, sums + first, products + first, block);
     for (int64_t p = 0; p < block.channels; ++p) {
@@ -128,17 +124,10 @@ void run_instance_norm_backward(const InstanceNormPlan& plan, const OpArgs& args
 }  // namespace
 
 void add_instance_norm_kernels(plugin::Device& device) {
-  const int threads = thread_count();
-  serve(
-      device, GPUNN_OP_INSTANCE_NORM,
-      [threads](const OpDesc& desc) { return make_plan(instance_norm_of(desc), desc.input(0).dtype, 1, threads); },
-      each_floating([](auto x) { return run_instance_norm<decltype(x)>; }), Dtypes::floating);
-  serve(
-      device, GPUNN_OP_INSTANCE_NORM_BACKWARD,
-      [threads](const OpDesc& desc) {
-        return make_plan(instance_norm_backward_of(desc), desc.input(0).dtype, 2, threads);
-      },
-      each_floating([](auto x) { return run_instance_norm_backward<decltype(x)>; }), Dtypes::floating);
+  add_floating_op(device, GPUNN_OP_INSTANCE_NORM, plan_instance_norm,
+                  [](auto x) { return run_instance_norm<decltype(x)>; });
+  add_floating_op(device, GPUNN_OP_INSTANCE_NORM_BACKWARD, plan_instance_norm_backward,
+                  [](auto x) { return run_instance_norm_backward<decltype(x)>; });
 }
 
 }  // namespace gpunn::cpu

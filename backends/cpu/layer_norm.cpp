@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "add_op.hpp"
 #include "common/normalization.hpp"
 #include "grain.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
+#include "row_blocks.hpp"
 
 namespace gpunn::cpu {
 namespace {
@@ -29,42 +29,35 @@ constexpr int64_t kColumnRows = kNormStrip / kColumns;
 struct LayerNormPlan {
   LayerNorm shape{};
   const LayerNormKernels* kernels = nullptr;
-  int threads = 1;
-  int64_t strip_rows = 1;
-  int64_t thread_floats = 0;
-  uint64_t workspace_bytes = 0;
+  RowBlocks blocks{};
+  uint64_t workspace_bytes = blocks.workspace_bytes();
 };
 
 // `tensors` of rows are widened at once.
 LayerNormPlan make_plan(const LayerNorm& shape, int32_t dtype, int64_t tensors, int threads) {
-  LayerNormPlan plan{.shape = shape,
-                     .kernels = &GPUNN_SELECT_ISA(layer_norm_kernels),
-                     .threads = threads,
-                     .strip_rows = rows_per_task(shape.columns, dtype == GPUNN_F32 ? kGrain : kNormStrip)};
-  if (dtype != GPUNN_F32) {
-    plan.thread_floats = tensors * plan.strip_rows * shape.columns;
-    plan.workspace_bytes = static_cast<uint64_t>(threads * plan.thread_floats) * sizeof(float);
-  }
-  return plan;
+  const bool half = dtype != GPUNN_F32;
+  const int64_t block = rows_per_task(shape.columns, half ? kNormStrip : kGrain);
+  return {.shape = shape,
+          .kernels = &GPUNN_SELECT_ISA(layer_norm_kernels),
+          .blocks = {.rows = shape.rows,
+                     .size = shape.columns,
+                     .block = block,
+                     .strip = half ? tensors * block * shape.columns : 0,
+                     .threads = threads}};
 }
 
-// Calls body(first row, rows, the thread's workspace) for each strip.
-template <class Body>
-void for_strips(const LayerNormPlan& plan, const OpArgs& args, const Body& body) {
-  const int64_t at_once = rows_per_task(plan.shape.columns);
-  parallel_for(plan.threads, divide_up(plan.shape.rows, at_once), [&](int64_t task, int thread) {
-    const int64_t end = std::min(plan.shape.rows, (task + 1) * at_once);
-    float* strip = args.workspace<float>() + thread * plan.thread_floats;
-    for (int64_t row = task * at_once; row < end; row += plan.strip_rows) {
-      body(row, std::min(plan.strip_rows, end - row), strip);
-    }
-  });
+LayerNormPlan plan_layer_norm(const OpDesc& desc, int threads) {
+  return make_plan(layer_norm_of(desc), desc.input(0).dtype, 1, threads);
+}
+
+LayerNormPlan plan_layer_norm_backward(const OpDesc& desc, int threads) {
+  return make_plan(layer_norm_backward_of(desc), desc.input(0).dtype, 2, threads);
 }
 
 template <class T>
 void run_layer_norm(const LayerNormPlan& plan, const OpArgs& args) {
   const int64_t columns = plan.shape.columns;
-  for_strips(plan, args, [&](int64_t row, int64_t rows, float* strip) {
+  plan.blocks.for_each(args, [&](int64_t row, int64_t rows, float* strip) {
     const float* x = as_wide(args.in<T>(0) + row * columns, rows * columns, strip);
     T* y = args.out<T>(0) + row * columns;
     plan.kernels->forward(x, args.in<float>(1), args.in<float>(2), plan.shape.epsilon, wide_target(y, strip),
@@ -101,10 +94,10 @@ void sum_columns(const LayerNormPlan& plan, const OpArgs& args, int64_t begin, i
 template <class T>
 void run_layer_norm_backward(const LayerNormPlan& plan, const OpArgs& args) {
   const int64_t columns = plan.shape.columns;
-  for_strips(plan, args, [&](int64_t row, int64_t rows, float* strip) {
+  plan.blocks.for_each(args, [&](int64_t row, int64_t rows, float* strip) {
     const int64_t n = rows * columns;
     const float* dy = as_wide(args.in<T>(0) + row * columns, n, strip);
-    const float* x = as_wide(args.in<T>(1) + row * columns, n, strip + plan.thread_floats / 2);
+    const float* x = as_wide(args.in<T>(1) + row * columns, n, strip + plan.blocks.strip / 2);
     T* dx = args.out<T>(0) + row * columns;
     plan.kernels->backward(dy, x, args.in<float>(2), args.in<float>(3) + row, args.in<float>(4) + row,
                            wide_target(dx, strip), rows, columns);
@@ -117,17 +110,9 @@ void run_layer_norm_backward(const LayerNormPlan& plan, const OpArgs& args) {
 }  // namespace
 
 void add_layer_norm_kernels(plugin::Device& device) {
-  const int threads = thread_count();
-  serve(
-      device, GPUNN_OP_LAYER_NORM,
-      [threads](const OpDesc& desc) { return make_plan(layer_norm_of(desc), desc.input(0).dtype, 1, threads); },
-      each_floating([](auto x) { return run_layer_norm<decltype(x)>; }), Dtypes::floating);
-  serve(
-      device, GPUNN_OP_LAYER_NORM_BACKWARD,
-      [threads](const OpDesc& desc) {
-        return make_plan(layer_norm_backward_of(desc), desc.input(0).dtype, 2, threads);
-      },
-      each_floating([](auto x) { return run_layer_norm_backward<decltype(x)>; }), Dtypes::floating);
+  add_floating_op(device, GPUNN_OP_LAYER_NORM, plan_layer_norm, [](auto x) { return run_layer_norm<decltype(x)>; });
+  add_floating_op(device, GPUNN_OP_LAYER_NORM_BACKWARD, plan_layer_norm_backward,
+                  [](auto x) { return run_layer_norm_backward<decltype(x)>; });
 }
 
 }  // namespace gpunn::cpu

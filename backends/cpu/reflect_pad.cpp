@@ -6,26 +6,30 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "add_op.hpp"
-#include "grain.hpp"
 #include "kernels.hpp"
-#include "parallel.hpp"
+#include "row_blocks.hpp"
 
 namespace gpunn::cpu {
 namespace {
 
 struct ReflectPadPlan {
   ReflectPad pad;
-  int threads = 1;
-  int64_t thread_floats = 0;  // of the backward in half precision: a plane of dx and of dy
-  uint64_t workspace_bytes = 0;
+  RowBlocks planes{};
+  uint64_t workspace_bytes = planes.workspace_bytes();
 };
 
+ReflectPadPlan plan_reflect_pad(const OpDesc& desc, int threads) {
+  const ReflectPad pad = reflect_pad_of(desc);
+  return {.pad = pad, .planes = {.rows = pad.planes(), .size = pad.output_size(), .threads = threads}};
+}
+
 ReflectPadPlan plan_reflect_pad_backward(const OpDesc& desc, int threads) {
-  ReflectPadPlan plan{.pad = reflect_pad_backward_of(desc), .threads = threads};
-  if (desc.input(0).dtype != GPUNN_F32) plan.thread_floats = plan.pad.input_size() + plan.pad.output_size();
-  plan.workspace_bytes = static_cast<uint64_t>(threads * plan.thread_floats) * sizeof(float);
-  return plan;
+  const ReflectPad pad = reflect_pad_backward_of(desc);
+  return {.pad = pad,
+          .planes = {.rows = pad.planes(),
+                     .size = pad.output_size(),
+                     .strip = desc.input(0).dtype == GPUNN_F32 ? 0 : pad.input_size() + pad.output_size(),
+                     .threads = threads}};
 }
 
 template <class T>
@@ -56,37 +60,25 @@ void run_reflect_pad(const ReflectPadPlan& plan, const OpArgs& args) {
   const ReflectPad& pad = plan.pad;
   const auto* x = args.in<T>(0);
   auto* y = args.out<T>(0);
-  parallel_ranges(pad.planes(), rows_per_task(pad.output_size()), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) pad_plane(pad, x + i * pad.input_size(), y + i * pad.output_size());
+  plan.planes.for_each(args, [&](int64_t plane, int64_t /*planes*/, float* /*strip*/) {
+    pad_plane(pad, x + plane * pad.input_size(), y + plane * pad.output_size());
   });
 }
 
 template <class T>
 void run_reflect_pad_backward(const ReflectPadPlan& plan, const OpArgs& args) {
   const ReflectPad& pad = plan.pad;
-  const int64_t at_once = rows_per_task(pad.output_size());
-  parallel_for(plan.threads, divide_up(pad.planes(), at_once), [&](int64_t task, int thread) {
-    float* const wide_dx = args.workspace<float>() + thread * plan.thread_floats;
-    float* const wide_dy = wide_dx + (plan.thread_floats > 0 ? pad.input_size() : 0);
-    for (int64_t i = task * at_once; i < std::min(pad.planes(), (task + 1) * at_once); ++i) {
-      T* const dx = args.out<T>(0) + i * pad.input_size();
-      gather_plane(pad, as_wide(args.in<T>(0) + i * pad.output_size(), pad.output_size(), wide_dy),
-                   wide_target(dx, wide_dx));
-      put_narrow(wide_dx, dx, pad.input_size());
-    }
-  });
+  plan.planes.for_each_wide<T>(args, pad.output_size(), pad.input_size(),
+                               [&](const float* dy, float* dx) { gather_plane(pad, dy, dx); });
 }
 
 }  // namespace
 
 void add_reflect_pad_kernels(plugin::Device& device) {
-  serve(
-      device, GPUNN_OP_REFLECT_PAD2D, [](const OpDesc& desc) { return ReflectPadPlan{.pad = reflect_pad_of(desc)}; },
-      each_floating([](auto x) { return run_reflect_pad<decltype(x)>; }), Dtypes::floating);
-  serve(
-      device, GPUNN_OP_REFLECT_PAD2D_BACKWARD,
-      [threads = thread_count()](const OpDesc& desc) { return plan_reflect_pad_backward(desc, threads); },
-      each_floating([](auto x) { return run_reflect_pad_backward<decltype(x)>; }), Dtypes::floating);
+  add_floating_op(device, GPUNN_OP_REFLECT_PAD2D, plan_reflect_pad,
+                  [](auto x) { return run_reflect_pad<decltype(x)>; });
+  add_floating_op(device, GPUNN_OP_REFLECT_PAD2D_BACKWARD, plan_reflect_pad_backward,
+                  [](auto x) { return run_reflect_pad_backward<decltype(x)>; });
 }
 
 }  // namespace gpunn::cpu

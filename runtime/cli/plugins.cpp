@@ -28,9 +28,8 @@ void print_table(const std::vector<PluginReport>& reports) {
                {"FILE"}});
   for (const PluginReport& report : reports) {
     const bool loaded = !report.name.empty();
-    const Colour colour = report.status == PluginStatus::ok          ? Colour::green
-                          : report.status == PluginStatus::no_device ? Colour::yellow
-                                                                     : Colour::red;
+    const bool harmless = report.status == PluginStatus::no_device || report.status == PluginStatus::shadowed;
+    const Colour colour = report.status == PluginStatus::ok ? Colour::green : harmless ? Colour::yellow : Colour::red;
     table.add({loaded ? printable(report.name) : "-",
                coloured(std::string(name_of(report.status)), colour, terminal.colour),
                loaded ? printable(report.version) : "-",

@@ -39,7 +39,7 @@ void check_keys(const YamlNode& map, const std::vector<std::string>& known, cons
 
 class ModelReader {
  public:
-  ModelReader(const fs::path& folder, Diagnostics& diagnostics) : folder_(folder), diagnostics_(diagnostics) {}
+  explicit ModelReader(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
 
   ModelSpec read(const YamlNode& node) {
     if (node.kind != Kind::map) {
@@ -67,7 +67,7 @@ class ModelReader {
                                        std::string(about));
       return;
     }
-    model_.file = file.from_override ? fs::path(file.scalar) : (folder_ / file.scalar).lexically_normal();
+    model_.file = file.scalar;
     try {
       model_.text = read_text(model_.file, kLargestYamlFile);
     } catch (const Error& error) {
@@ -234,7 +234,6 @@ class ModelReader {
     }
   }
 
-  const fs::path& folder_;
   Diagnostics& diagnostics_;
   ModelSpec model_;
   std::map<std::string, SourceLocation> overridden_;
@@ -242,8 +241,6 @@ class ModelReader {
 
 }  // namespace
 
-ModelSpec read_model(const YamlNode& node, const fs::path& folder, Diagnostics& diagnostics) {
-  return ModelReader(folder, diagnostics).read(node);
-}
+ModelSpec read_model(const YamlNode& node, Diagnostics& diagnostics) { return ModelReader(diagnostics).read(node); }
 
 }  // namespace gpunn::config

@@ -2,8 +2,6 @@
 
 #include <gpunn/model_spec.hpp>
 
-#include <filesystem>
-
 #include "config/diagnostics.hpp"
 #include "config/yaml_tree.hpp"
 
@@ -11,9 +9,8 @@ namespace gpunn::config {
 
 inline constexpr std::size_t kMostLayers = 10'000;
 
-// An experiment's `model`: a map with `file` (and `parameters`), or a model inline. Paths are relative to `folder`, but
-// for those of the command line. Checks all that can be known without the data: names, types, parameters, values,
-// cycles.
-ModelSpec read_model(const YamlNode& node, const std::filesystem::path& folder, Diagnostics& diagnostics);
+// An experiment's `model`: a map with `file` (and `parameters`), or a model inline. Checks all that can be known
+// without the data: names, types, parameters, values, cycles.
+ModelSpec read_model(const YamlNode& node, Diagnostics& diagnostics);
 
 }  // namespace gpunn::config

@@ -18,7 +18,7 @@ struct YamlNode {
   Kind kind = Kind::null;
   SourceLocation where;
   bool quoted = false;         // a scalar in quotes, which is a text whatever it looks like
-  bool from_override = false;  // from --set: paths in it are relative to the working directory
+  bool from_override = false;  // from --set
   std::string scalar;
   std::vector<YamlNode> items;     // of a list
   std::vector<YamlEntry> entries;  // of a map, in the file's order, no key twice
@@ -39,6 +39,9 @@ inline constexpr std::size_t kDeepestYaml = 64;
 // Throws ConfigError, with the place, on bad syntax, duplicate keys, tags, more than one document, or more nodes or
 // deeper nesting than the limits above. `file` names the text in errors.
 YamlNode parse_yaml(std::string_view text, const std::string& file);
+
+// As a scalar of YAML: quoted unless it can't be taken for anything but a word.
+std::string yaml_text(const std::string& text);
 
 // "a list", "nothing", "'abc'": what a message says was found.
 std::string describe(const YamlNode& node);

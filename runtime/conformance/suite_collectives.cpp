@@ -1,13 +1,12 @@
 #include <gpunn/error.hpp>
-#include <gpunn/float_formats.hpp>
 #include <gpunn/ordered_sum.hpp>
 #include <gpunn/tensor_type.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <set>
@@ -17,6 +16,7 @@
 
 #include "conformance/collectives/ranks.hpp"
 #include "conformance/suites.hpp"
+#include "ops/values.hpp"
 
 namespace gpunn::conformance {
 
@@ -40,50 +40,8 @@ double given(int rank, std::size_t i) {
   return (static_cast<double>((i * 37 + static_cast<std::size_t>(rank) * 101) % 251) - 125) / 64;
 }
 
-template <class T>
-std::vector<std::byte> stored_bytes(const std::vector<T>& values) {
-  const auto bytes = std::as_bytes(std::span(values));
-  return {bytes.begin(), bytes.end()};
-}
-
 std::vector<std::byte> encoded(DType dtype, const std::vector<double>& values) {
-  const auto as = [&]<class T>(T) {
-    std::vector<T> result;
-    for (const double value : values) result.push_back(T(static_cast<float>(value)));
-    return stored_bytes(result);
-  };
-  switch (dtype) {
-    case DType::f64:
-      return stored_bytes(values);
-    case DType::bf16:
-      return as(BFloat16());
-    case DType::f16:
-      return as(Half());
-    default:
-      return as(0.0F);
-  }
-}
-
-std::vector<double> decoded(DType dtype, const std::vector<std::byte>& bytes) {
-  const auto as = [&]<class T>(T) {
-    std::vector<double> result;
-    for (std::size_t at = 0; at < bytes.size(); at += sizeof(T)) {
-      T value;
-      std::memcpy(&value, bytes.data() + at, sizeof(T));
-      result.push_back(static_cast<double>(value));
-    }
-    return result;
-  };
-  switch (dtype) {
-    case DType::f64:
-      return as(0.0);
-    case DType::bf16:
-      return as(BFloat16());
-    case DType::f16:
-      return as(Half());
-    default:
-      return as(0.0F);
-  }
+  return ops::encode({{dtype, {std::ssize(values)}}, values});
 }
 
 // A sum of `world` numbers may be rounded as often.
@@ -123,7 +81,8 @@ struct Collective {
 };
 
 void require_right(const Collective& c, int rank, const std::vector<std::byte>& bytes) {
-  const std::vector<double> found = decoded(c.dtype, bytes);
+  const std::vector<double> found =
+      ops::decode({c.dtype, {static_cast<int64_t>(bytes.size() / size_of(c.dtype))}}, bytes).values;
   const double bound = c.kind.sums ? 2.0 * c.world * c.world * unit_of(c.dtype) : 0;
   for (std::size_t i = 0; i < found.size(); ++i) {
     const double expected = c.expected(rank, i);

@@ -15,6 +15,7 @@ Backend::Backend(const plugins::PluginRegistry& registry, const std::string& nam
   impl_->options = options;
   impl_->open(
       registry.chain(name, options.alternatives ? plugins::Alternatives::included : plugins::Alternatives::left_out));
+  for (const Level& level : impl_->levels) impl_->warn_once(registry.notice(*level.plugin));
   want_kernels(options.kernels);
 }
 

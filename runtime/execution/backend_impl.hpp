@@ -57,6 +57,8 @@ struct Backend::Impl final : MemoryPool::Source {
   // The plugin that owns memory and stream.
   const Level& bottom() const { return levels.back(); }
   void open(std::vector<std::shared_ptr<const plugins::Plugin>> chain);
+  // Tells it where messages of plugins go, once in the life of the process.
+  void warn_once(const std::string& text);
   void sync(const std::string& after);
   Placement place_wanted(const graph::OpSignature& signature, const std::vector<NamedKernel>& there);
   bool between_ranks(const graph::OpSignature& signature) const;

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -57,6 +59,13 @@ void Backend::Impl::open(std::vector<std::shared_ptr<const plugins::Plugin>> cha
   rank_levels();
   const std::vector<gpunn_stream*> streams = make_streams();
   for (std::size_t i = 0; i < levels.size(); ++i) levels[i].stream = streams[i];
+}
+
+void Backend::Impl::warn_once(const std::string& text) {
+  static std::mutex mutex;
+  static std::set<std::string> told;
+  const std::lock_guard lock(mutex);
+  if (!text.empty() && told.insert(text).second) forward_log(&options, GPUNN_LOG_WARNING, text.c_str());
 }
 
 // A plugin that is in the chain only as an alternative is left out if it can't be opened or has memory of its own.

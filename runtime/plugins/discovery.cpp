@@ -44,9 +44,12 @@ class Collector {
     } else if (fs::exists(status)) {
       add_file(path);
     } else {
-      found_.push_back({path, error ? error.message() : "no such file or folder"});
+      found_.push_back({path, error ? error.message() : "no such file or folder", place_});
     }
   }
+
+  // What is added from here on lies in another place.
+  void next_place() { ++place_; }
 
   void add_folder(const fs::path& folder, bool named) {
     std::error_code error;
@@ -55,7 +58,7 @@ class Collector {
       std::error_code ignored;
       if (has_plugin_name(i->path()) && i->is_regular_file(ignored)) files.push_back(i->path());
     }
-    if (error && named) found_.push_back({folder, "the folder can't be read: " + error.message()});
+    if (error && named) found_.push_back({folder, "the folder can't be read: " + error.message(), place_});
     std::sort(files.begin(), files.end());
     for (const fs::path& file : files) add_file(file);
   }
@@ -67,11 +70,12 @@ class Collector {
     const auto id = file_id(file);
     if (id && std::find(seen_.begin(), seen_.end(), *id) != seen_.end()) return;
     if (id) seen_.push_back(*id);
-    found_.push_back({file, ""});
+    found_.push_back({file, "", place_});
   }
 
   std::vector<Candidate> found_;
   std::vector<FileId> seen_;
+  int place_ = 0;
 };
 
 }  // namespace
@@ -96,15 +100,21 @@ std::vector<Candidate> discover(const std::vector<fs::path>& extra) {
   Collector collector;
   for (const fs::path& place : extra) collector.add_named(place);
   if (const char* list = std::getenv("GPUNN_PLUGIN_PATH"); list != nullptr) {
-    for (const fs::path& place : split_path_list(list)) collector.add_named(place);
+    for (const fs::path& place : split_path_list(list)) {
+      collector.next_place();
+      collector.add_named(place);
+    }
   }
   const OwnFolder own = own_folder();
   if (!own.folder.empty()) {
-    collector.add_folder(own.folder, false);
-    collector.add_folder(own.folder / "gpunn", false);
+    std::vector<fs::path> folders = {own.folder, own.folder / "gpunn"};
     if (own.in_program) {
-      collector.add_folder((own.folder / "../lib").lexically_normal(), false);
-      collector.add_folder((own.folder / "../lib/gpunn").lexically_normal(), false);
+      folders.push_back((own.folder / "../lib").lexically_normal());
+      folders.push_back((own.folder / "../lib/gpunn").lexically_normal());
+    }
+    for (const fs::path& folder : folders) {
+      collector.next_place();
+      collector.add_folder(folder, false);
     }
   }
   return collector.take();

@@ -10,6 +10,7 @@ namespace gpunn::plugins {
 struct Candidate {
   std::filesystem::path path;  // absolute
   std::string problem;         // empty: a file to load
+  int place = 0;               // 0: named in `extra`; then each entry and folder has a place of its own, in order
 };
 
 // The files of `extra` (files or folders), GPUNN_PLUGIN_PATH, the folder of libgpunn and the install folder, each file

@@ -21,6 +21,8 @@ std::string_view name_of(PluginStatus status) {
       return "NO_DEVICE";
     case PluginStatus::name_clash:
       return "NAME_CLASH";
+    case PluginStatus::shadowed:
+      return "SHADOWED";
     case PluginStatus::invalid:
       return "INVALID";
   }

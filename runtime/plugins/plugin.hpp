@@ -54,6 +54,9 @@ class PluginRegistry {
   std::vector<std::shared_ptr<const Plugin>> chain(const std::string& name,
                                                    Alternatives alternatives = Alternatives::left_out) const;
 
+  // For the user: which file is left out because this plugin has its name and is found first; empty: none.
+  std::string notice(const Plugin& plugin) const;
+
  private:
   using Chain = std::vector<std::shared_ptr<const Plugin>>;
   std::shared_ptr<const Plugin> find(const std::string& name, const std::string& needed_by) const;

@@ -33,12 +33,22 @@ Loaded probe(const PluginReport& file) {
   return loaded;
 }
 
-void mark_clashes(std::vector<PluginReport>& reports) {
+// Of plugins of one name those in the first place count, and there may be one. `places` are those of the reports.
+void mark_clashes(std::vector<PluginReport>& reports, const std::vector<int>& places) {
   for (std::size_t i = 0; i < reports.size(); ++i) {
     if (reports[i].name.empty()) continue;
+    const auto first = std::ranges::find(reports, reports[i].name, &PluginReport::name);
+    if (places[static_cast<std::size_t>(first - reports.begin())] != places[i]) {
+      reports[i].status = PluginStatus::shadowed;
+      reports[i].detail =
+          "left out: '" + reports[i].name + "' is " + first->path.string() + ", which is searched first";
+      continue;
+    }
     std::vector<std::string> others;
     for (std::size_t j = 0; j < reports.size(); ++j) {
-      if (j != i && reports[j].name == reports[i].name) others.push_back(reports[j].path.string());
+      if (j != i && places[j] == places[i] && reports[j].name == reports[i].name) {
+        others.push_back(reports[j].path.string());
+      }
     }
     if (others.empty()) continue;
     reports[i].status = PluginStatus::name_clash;
@@ -50,7 +60,9 @@ void mark_clashes(std::vector<PluginReport>& reports) {
 }  // namespace
 
 PluginRegistry::PluginRegistry(const std::vector<std::filesystem::path>& extra) {
+  std::vector<int> places;
   for (Candidate& candidate : discover(extra)) {
+    places.push_back(candidate.place);
     Loaded loaded;
     if (candidate.problem.empty()) {
       loaded = open_plugin(candidate.path);
@@ -62,7 +74,7 @@ PluginRegistry::PluginRegistry(const std::vector<std::filesystem::path>& extra) 
     }
     files_.push_back(std::move(loaded.report));
   }
-  mark_clashes(files_);
+  mark_clashes(files_, places);
 }
 
 PluginRegistry::~PluginRegistry() = default;
@@ -114,6 +126,18 @@ std::shared_ptr<const Plugin> PluginRegistry::find(const std::string& name, cons
   fail(message +
        ". Plugins are looked for in the experiment's 'plugins', GPUNN_PLUGIN_PATH and beside libgpunn; "
        "'gpunn plugins' lists them");
+}
+
+std::string PluginRegistry::notice(const Plugin& plugin) const {
+  const auto first = std::ranges::find(files_, plugin.name(), &PluginReport::name);
+  if (first == files_.end() || first->path != plugin.path()) return {};
+  std::vector<std::string> shadowed;
+  for (const PluginReport& file : files_) {
+    if (file.name == plugin.name() && file.status == PluginStatus::shadowed) shadowed.push_back(file.path.string());
+  }
+  if (shadowed.empty()) return {};
+  return "plugin '" + plugin.name() + "' is " + first->path.string() + ", which is searched first; left out is " +
+         join(shadowed, " and ");
 }
 
 PluginRegistry::Chain PluginRegistry::chain_of(std::shared_ptr<const Plugin> top) const {

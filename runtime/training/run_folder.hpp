@@ -15,7 +15,8 @@ namespace gpunn::training {
 
 // The folder of one run and the files that a person or a script reads:
 //
-//   experiment.yaml   as given          resolved.yaml  every key, the model inline
+//   experiment.yaml   as given, its paths absolute
+//   resolved.yaml     every key, the model inline
 //   environment.json  machine, versions, backend, data; one more with each resume
 //   metrics.jsonl     a line a record   metrics.csv    a row an epoch
 //   events.out.tfevents.*   the same for TensorBoard; one more with each resume

@@ -288,6 +288,24 @@ TEST_CASE("overrides reach a model's parameters") {
                              "'wide'"));
 }
 
+TEST_CASE("the text of an experiment means the same in any folder") {
+  const TemporaryFolder folder;
+  folder.write("models/m.yaml", "parameters: {width: 3}\nlayers: [linear: {units: $width}]\n");
+  const std::string text = GENERATE(
+      std::string("model: ../models/m.yaml  # ../models/m.yaml\ndata: {dataset: image_folder, path: 'a b', test_path: "
+                  "\"a\"}\nplugins: [p.so, ../q]\nbackend: check:cpu,./p.so\nruns: there\n"),
+      std::string("# ../models/m.yaml\r\nmodel: {file: ../models/m.yaml, parameters: {width: 5}}\r\n"
+                  "data: {dataset: image_folder, path: \xC3\xBC, test_path: \xC3\xBC/t}\r\nplugins: p.so\r\n"));
+  const Experiment given = load_experiment(folder.write("e/e.yaml", text));
+  const Experiment copy = load_experiment(folder.write("copies/of/e.yaml", given.text));
+  CHECK(resolved_yaml(copy) == resolved_yaml(given));
+  CHECK(copy.text == given.text);
+  CHECK_THAT(given.text, Contains("# ../models/m.yaml"));
+  // The command line has no part in it.
+  CHECK(load_experiment(folder / "e/e.yaml", {{"model", folder / "models/m.yaml"}, {"data.path", "c"}}).text ==
+        given.text);
+}
+
 TEST_CASE("paths on the command line are the working directory's") {
   const Experiment e = parse_experiment(kSound, "there/e.yaml", {{"data.path", "here"}});
   CHECK(e.data.path == fs::current_path() / "here");

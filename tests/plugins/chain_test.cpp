@@ -98,6 +98,35 @@ TEST_CASE("a name that two files bear is an error", "[plugins]") {
   CHECK(names(registry, "only_relu").size() == 2);
 }
 
+TEST_CASE("of one name the plugin that is found first serves", "[plugins]") {
+  const auto served = [](const PluginRegistry& registry, const std::string& first, const std::string& second) {
+    CHECK(registry.chain("clash").front()->path() == file(first, "clash"));
+    CHECK_THAT(registry.notice(*registry.chain("clash").front()),
+               Contains(file(first, "clash").string() + ", which is searched first") &&
+                   Contains("left out is " + file(second, "clash").string()));
+    const std::vector<gpunn::PluginReport> reports = registry.reports();
+    const auto shadowed = std::ranges::find(reports, file(second, "clash"), &gpunn::PluginReport::path);
+    REQUIRE(shadowed != reports.end());
+    CHECK(shadowed->status == gpunn::PluginStatus::shadowed);
+    CHECK_THAT(shadowed->detail, Contains("'clash' is " + file(first, "clash").string()));
+  };
+  {
+    const samples::Environment path("GPUNN_PLUGIN_PATH", folder("clash_1").string());
+    served(PluginRegistry({folder("clash_2")}), "clash_2", "clash_1");
+    // It is the base of others, too, and another is still used by its path.
+    const PluginRegistry registry({file("clash_2", "clash")});
+    CHECK(registry.chain(file("on_clash", "on_clash").string()).back()->path() == file("clash_2", "clash"));
+    const auto by_path = registry.chain(file("clash_1", "clash").string()).front();
+    CHECK(by_path->path() == file("clash_1", "clash"));
+    CHECK(registry.notice(*by_path).empty());
+    // Two that are named clash, whatever comes after them.
+    CHECK_THAT(refusal(PluginRegistry({file("clash_2", "clash"), file("clash_over_clash", "clash")}), "clash"),
+               Contains("NAME_CLASH") && Contains(file("clash_over_clash", "clash").string()));
+  }
+  const samples::Environment path("GPUNN_PLUGIN_PATH", folder("clash_1").string() + ":" + folder("clash_2").string());
+  served(PluginRegistry(), "clash_1", "clash_2");
+}
+
 TEST_CASE("a path says which of two of one name is meant", "[plugins]") {
   const PluginRegistry registry({folder("clash_1")});
   CHECK(registry.chain("clash").front()->path() == file("clash_1", "clash"));

@@ -3,7 +3,7 @@
 namespace gpunn::cpu {
 namespace {
 
-void add(const float* x, const float* bias, float* y, BiasShape shape) {
+void add(const float* x, const float* bias, float* y, ChannelShape shape) {
   if (shape.size == 1) {
     for (int64_t row = 0; row < shape.rows; ++row) {
 #pragma omp simd
@@ -26,7 +26,7 @@ void add(const float* x, const float* bias, float* y, BiasShape shape) {
 
 // The two backwards are one loop nest; with masked unset y is not read and dx not written.
 template <bool masked>
-inline void backward(const float* dy, const float* y, float* dx, float* sums, BiasShape shape) {
+inline void backward(const float* dy, const float* y, float* dx, float* sums, ChannelShape shape) {
   for (int64_t c = 0; c < shape.channels; ++c) sums[c] = 0.0F;
   for (int64_t row = 0; row < shape.rows; ++row) {
     if (shape.size == 1) {
@@ -61,9 +61,11 @@ inline void backward(const float* dy, const float* y, float* dx, float* sums, Bi
   }
 }
 
-void sum_channels(const float* dy, float* sums, BiasShape shape) { backward<false>(dy, nullptr, nullptr, sums, shape); }
+void sum_channels(const float* dy, float* sums, ChannelShape shape) {
+  backward<false>(dy, nullptr, nullptr, sums, shape);
+}
 
-void relu_backward(const float* dy, const float* y, float* dx, float* sums, BiasShape shape) {
+void relu_backward(const float* dy, const float* y, float* dx, float* sums, ChannelShape shape) {
   backward<true>(dy, y, dx, sums, shape);
 }
 

@@ -1,18 +1,12 @@
-// Loops over x[rows, channels, size]: `size` is the product of the dimensions after the channel's, 1 for [N,C]. Numbers
-// by channel are arrays of `channels`.
+// Loops over x[rows, channels, size]. Numbers by channel are arrays of `channels`.
 #pragma once
 
 #include <cstdint>
 
 #include "isa.hpp"
+#include "simd/channel_shape.hpp"
 
 namespace gpunn::cpu {
-
-struct ChannelShape {
-  int64_t rows;
-  int64_t channels;
-  int64_t size;
-};
 
 // A gradient of [rows, channels] through ReLU: dy + more (may be null) where the ReLU's result is positive.
 struct MaskedRows {

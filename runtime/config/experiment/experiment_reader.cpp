@@ -10,10 +10,10 @@
 
 #include "common/files.hpp"
 #include "common/text.hpp"
-#include "config/checked_backends.hpp"
 #include "config/experiment/experiment_checks.hpp"
 #include "config/experiment/onnx_model.hpp"
 #include "config/experiment/overrides.hpp"
+#include "config/experiment/paths.hpp"
 #include "config/experiment/schema.hpp"
 #include "config/experiment/unknown_key.hpp"
 #include "config/model_reader.hpp"
@@ -30,7 +30,6 @@ namespace {
 using config::Diagnostics;
 using config::Key;
 using config::Value;
-using config::ValueType;
 using config::YamlEntry;
 using config::YamlNode;
 using Kind = YamlNode::Kind;
@@ -41,7 +40,7 @@ bool contains(const std::vector<std::string>& list, const std::string& item) {
 
 class ExperimentReader {
  public:
-  ExperimentReader(fs::path folder, Diagnostics& diagnostics) : folder_(std::move(folder)), diagnostics_(diagnostics) {}
+  explicit ExperimentReader(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
 
   void read(const YamlNode& root, Experiment& e) {
     given_.origin = {root.where.file, 0, 0};
@@ -88,10 +87,10 @@ class ExperimentReader {
   // The weights of an ONNX file come with its layers.
   void read_model(const YamlNode& node, Experiment& e) {
     if (!config::names_onnx_model(node)) {
-      e.model = config::read_model(node, folder_, diagnostics_);
+      e.model = config::read_model(node, diagnostics_);
       return;
     }
-    e.model = config::read_onnx_model(node, folder_, diagnostics_);
+    e.model = config::read_onnx_model(node, diagnostics_);
     if (!e.init_from.file.empty() || e.model.file.empty()) return;
     std::error_code failed;
     const fs::path file = fs::absolute(e.model.file, failed);
@@ -144,7 +143,6 @@ class ExperimentReader {
       given_.bad.insert(key->path);
       return;
     }
-    if (key->path != "runs") resolve_paths(*key, entry.value, *value);
     key->set(e, *value);
   }
 
@@ -162,27 +160,6 @@ class ExperimentReader {
                                       config::key_advice(section, entry.key, value));
   }
 
-  // The resolved experiment has to work from any folder.
-  void resolve_paths(const Key& key, const YamlNode& node, Value& value) const {
-    const auto absolute = [&](std::string& path) {
-      if (path.empty()) return;
-      const fs::path given = node.from_override ? fs::path(path) : folder_ / path;
-      std::error_code failed;
-      const fs::path result = fs::absolute(given, failed);
-      path = (failed ? given : result).lexically_normal().string();
-    };
-    if (key.type == ValueType::path) absolute(std::get<std::string>(value));
-    // A backend is a name or the file of a plugin, and a name holds no '/' or '.'.
-    const auto found_from_anywhere = [&](std::string& backend) {
-      if (backend.find_first_of("/.") != std::string::npos) absolute(backend);
-    };
-    if (key.path == "backend") config::resolve_backend(std::get<std::string>(value), found_from_anywhere);
-    if (key.type == ValueType::paths) {
-      for (std::string& path : std::get<std::vector<std::string>>(value)) absolute(path);
-    }
-  }
-
-  fs::path folder_;
   Diagnostics& diagnostics_;
   config::GivenKeys given_;
   std::map<std::string, SourceLocation> section_places_;
@@ -207,12 +184,13 @@ Experiment read(const std::string& text, const std::string& origin, const fs::pa
   Experiment e;
   e.file = origin;
   e.name = default_name(origin);
-  e.text = text;
   Diagnostics diagnostics;
   config::expand_short_forms(root);
+  e.text = config::resolve_paths(root, folder, text);
   e.notes = config::apply_overrides(root, overrides, diagnostics);
   config::expand_short_forms(root);
-  ExperimentReader(folder, diagnostics).read(root, e);
+  config::resolve_paths(root, {}, {});  // those of the command line
+  ExperimentReader(diagnostics).read(root, e);
   diagnostics.throw_if_any();
   return e;
 }

@@ -16,8 +16,6 @@
 
 namespace gpunn::config {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 using Kind = YamlNode::Kind;
@@ -84,10 +82,10 @@ bool names_onnx_model(const YamlNode& node) {
   return file != nullptr && file->kind == Kind::scalar && interchange::is_onnx(file->scalar);
 }
 
-ModelSpec read_onnx_model(const YamlNode& node, const fs::path& folder, Diagnostics& diagnostics) {
+ModelSpec read_onnx_model(const YamlNode& node, Diagnostics& diagnostics) {
   check_keys(node, {"file", "parameters"}, "key", diagnostics);
   const YamlNode& file = *node.find("file");
-  const fs::path path = file.from_override ? fs::path(file.scalar) : (folder / file.scalar).lexically_normal();
+  const fs::path path = file.scalar;
   ModelSpec model;
   try {
     model = interchange::import_onnx(path).model;

@@ -3,8 +3,6 @@
 
 #include <gpunn/model_spec.hpp>
 
-#include <filesystem>
-
 #include "config/diagnostics.hpp"
 #include "config/yaml_tree.hpp"
 
@@ -14,6 +12,6 @@ namespace gpunn::config {
 bool names_onnx_model(const YamlNode& node);
 
 // The layers of the file. It has one parameter, `classes`: how many outputs its last layer with weights is to have.
-ModelSpec read_onnx_model(const YamlNode& node, const std::filesystem::path& folder, Diagnostics& diagnostics);
+ModelSpec read_onnx_model(const YamlNode& node, Diagnostics& diagnostics);
 
 }  // namespace gpunn::config

@@ -2,8 +2,6 @@
 #include <gpunn/experiment.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 #include "common/text.hpp"
 #include "config/experiment/schema.hpp"
@@ -14,35 +12,7 @@ namespace {
 
 using config::Key;
 using config::Value;
-
-// Quoted unless it can't be taken for anything but a word.
-std::string yaml_text(const std::string& text) {
-  const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  const bool starts_well = !text.empty() && !(text.front() >= '0' && text.front() <= '9');
-  static const std::vector<std::string> kReserved = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"};
-  std::string lower = text;
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  if (starts_well && std::all_of(text.begin(), text.end(), is_plain) &&
-      std::find(kReserved.begin(), kReserved.end(), lower) == kReserved.end()) {
-    return text;
-  }
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      std::array<char, 8> escape{};
-      std::snprintf(escape.data(), escape.size(), "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
-      result += escape.data();
-    } else {
-      result += c;
-    }
-  }
-  return result + "\"";
-}
+using config::yaml_text;
 
 // A scalar of a model: a number stays bare.
 std::string yaml_scalar(const std::string& text) { return config::number_of(text) ? text : yaml_text(text); }

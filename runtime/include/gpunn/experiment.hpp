@@ -49,7 +49,7 @@ struct InitFromConfig {
 struct Experiment {
   std::filesystem::path file;
   std::string name;
-  std::string text;                     // the file as read
+  std::string text;                     // the file as read, its paths absolute
   std::vector<std::string> notes;       // not a key: messages for the user about how the overrides were applied
   std::string task = "classification";  // what the model is trained for
   ModelSpec model;

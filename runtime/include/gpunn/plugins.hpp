@@ -10,7 +10,16 @@
 namespace gpunn {
 
 // The outcome of loading a plugin file.
-enum class PluginStatus { ok, not_a_plugin, abi_mismatch, dependency_missing, no_device, name_clash, invalid };
+enum class PluginStatus {
+  ok,
+  not_a_plugin,
+  abi_mismatch,
+  dependency_missing,
+  no_device,
+  name_clash,
+  shadowed,
+  invalid
+};
 GPUNN_API std::string_view name_of(PluginStatus status);  // "OK", "NOT_A_PLUGIN", ...
 
 // One file that looked like a plugin, and its outcome.
@@ -26,7 +35,8 @@ struct PluginReport {
 
 // Loads, negotiates with and probes every plugin file in `extra` (files or folders), $GPUNN_PLUGIN_PATH
 // (colon-separated), the folder of libgpunn and the install folder, in that order. A bad plugin becomes a report, not
-// an exception.
+// an exception. Of plugins of one name the first is used and later ones are `shadowed`; two in one place, or both in
+// `extra`, are a `name_clash`.
 GPUNN_API std::vector<PluginReport> list_plugins(const std::vector<std::filesystem::path>& extra = {});
 
 // Ends the threads, driver contexts and so on of all loaded plugins, once. Call it at the end of main, after all other

@@ -131,7 +131,7 @@ const KnownNetwork& known_network(std::string_view name) {
 ModelSpec known_model(const KnownNetwork& network) {
   config::Diagnostics diagnostics;
   const std::string text = "name: " + network.name + "\nlayers:\n" + layers_of(network);
-  ModelSpec model = config::read_model(config::parse_yaml(text, network.name), {}, diagnostics);
+  ModelSpec model = config::read_model(config::parse_yaml(text, network.name), diagnostics);
   diagnostics.throw_if_any();
   return model;
 }

@@ -2,6 +2,7 @@
 
 #include <gpunn/tensor_type.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,5 +16,25 @@ std::optional<DType> dtype_of(std::string_view datatype);
 std::string config_type_of(DType type);
 // Whether the protocol knows the name, even if gpunn does not serve it.
 bool is_datatype(std::string_view datatype);
+
+// Calls action(T()) for the C++ type of the elements. False for bf16 and f16, which have none: they travel as binary
+// data.
+template <class Action>
+bool with_type(DType dtype, const Action& action) {
+  switch (dtype) {
+    case DType::f32:
+      return action(float{}), true;
+    case DType::f64:
+      return action(double{}), true;
+    case DType::i32:
+      return action(int32_t{}), true;
+    case DType::i64:
+      return action(int64_t{}), true;
+    case DType::u8:
+      return action(uint8_t{}), true;
+    default:
+      return false;
+  }
+}
 
 }  // namespace gpunn::serving

@@ -27,25 +27,6 @@ T value_at(std::string_view values, std::size_t index) {
   return value;
 }
 
-// Calls `with` with the elements' type. bf16 and f16 have none: they travel as binary data.
-template <class Action>
-void with_type(DType dtype, const Action& action) {
-  switch (dtype) {
-    case DType::f32:
-      return action(float{});
-    case DType::f64:
-      return action(double{});
-    case DType::i32:
-      return action(int32_t{});
-    case DType::i64:
-      return action(int64_t{});
-    case DType::u8:
-      return action(uint8_t{});
-    default:
-      return;
-  }
-}
-
 template <class T>
 void append_value(std::string& json, T value) {
   if constexpr (std::is_floating_point_v<T>) {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 
+#include "serving/protocol/datatype.hpp"
 #include "serving/protocol/infer_request.hpp"
 #include "serving/protocol/service_error.hpp"
 
@@ -68,25 +69,9 @@ std::string_view packed_values(const InferInput& input, DType type, std::string&
     throw ServiceError(400, "input '" + input.name + "' has neither 'data' nor 'binary_data_size'");
   }
   require_count(input.numbers.size(), *count, "numbers");
-  switch (type) {
-    case DType::f32:
-      convert<float>(input, converted);
-      break;
-    case DType::f64:
-      convert<double>(input, converted);
-      break;
-    case DType::i32:
-      convert<int32_t>(input, converted);
-      break;
-    case DType::i64:
-      convert<int64_t>(input, converted);
-      break;
-    case DType::u8:
-      convert<uint8_t>(input, converted);
-      break;
-    default:
-      throw ServiceError(400, "input '" + input.name + "': JSON has no numbers of type " + input.datatype +
-                                  "; send it as binary data");
+  if (!with_type(type, [&]<class T>(T /*type*/) { convert<T>(input, converted); })) {
+    throw ServiceError(
+        400, "input '" + input.name + "': JSON has no numbers of type " + input.datatype + "; send it as binary data");
   }
   return converted;
 }

@@ -40,12 +40,22 @@ class Reports(ProgramTest):
         return shutil.copy(cpu, target)
 
     def test_two_plugins_of_one_name(self):
-        self.copy_of_cpu("clash")
-        done = self.gpunn(*self.points("--plugin", "clash"), code=3)
-        self.assertIn("NAME_CLASH", done.stderr)
-        self.assertIn("or name the backend by its path", done.stderr)
+        installed = next(one["path"] for one in self.json("plugins") if one["name"] == "cpu")
+        first, second = (self.copy_of_cpu(folder) for folder in ("clash", "clash_2"))
         statuses = [one["status"] for one in self.json("plugins", "--plugin", "clash") if one["name"] == "cpu"]
-        self.assertEqual(statuses, ["NAME_CLASH", "NAME_CLASH"])
+        self.assertEqual(statuses, ["OK", "SHADOWED"])
+        done = self.gpunn(*self.points("--plugin", "clash", "--runs", "shadowing", "--epochs", "1"))
+        notice = f"gpunn: plugin 'cpu' is {first}, which is searched first; left out is {installed}"
+        self.assertEqual(done.stderr.splitlines().count(notice), 1, done.stderr)
+        (run,) = Path(self.folder, "shadowing", "perceptron_points").iterdir()
+        self.assertEqual(self.gpunn("eval", run).stderr.splitlines().count(notice), 1)
+        self.assertNotIn("searched first", self.gpunn("check", "cpu", "--op", "RELU", "--suite", "ops").stderr)
+
+        done = self.gpunn(*self.points("--plugin", first, "--plugin", second), code=3)
+        self.assertIn(f"NAME_CLASH, name 'cpu' is also that of {second}", done.stderr)
+        listed = self.json("plugins", "--plugin", "clash", "--plugin", "clash_2")
+        statuses = [one["status"] for one in listed if one["name"] == "cpu"]
+        self.assertEqual(statuses, ["NAME_CLASH", "NAME_CLASH", "SHADOWED"])
 
     def test_a_backend_by_its_path(self):
         self.copy_of_cpu("mine")

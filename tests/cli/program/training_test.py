@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import struct
 import subprocess
 import termios
@@ -63,6 +64,23 @@ class Training(ProgramTest):
         resumed = self.gpunn("resume", run, "--epochs", "5")
         self.assertEqual(EPOCH_LINE.findall(resumed.stderr), [("4", "5"), ("5", "5")])
         self.assertEqual(len(list(Path(self.folder, "a", "perceptron_points").iterdir())), 1)
+
+    def test_the_experiments_in_a_run_folder_are_experiments(self):
+        mine = Path(self.folder, "mine")
+        (mine / "sets").mkdir(parents=True)
+        (mine / "sets" / "points.csv").write_text("x,y,kind\n" + "0,1,a\n1,0,b\n" * 20)
+        shutil.copy(SOURCE / "models" / "perceptron.yaml", mine)
+        (mine / "two.yaml").write_text("model: perceptron.yaml  # one layer\n"
+                                       "data: {dataset: csv, path: sets/points.csv, label_column: kind, test_fraction: 0.2, batch_size: 8}\n")
+        self.gpunn("run", "mine/two.yaml", "--steps", "2", "--runs", "kept", "--backend", "cpu")
+        (run,) = Path(self.folder, "kept", "two").iterdir()
+        for name in ("experiment.yaml", "resolved.yaml"):
+            copy = run / name
+            for verb in (["data", "inspect"], ["plan"], ["summary"], ["eval", run, "--data"]):
+                self.gpunn(*verb, copy)
+            again = self.gpunn("run", copy, "--steps", "1", "--runs", "again", "--set", "data.batch_size=4")
+            self.assertIn("accuracy", again.stdout)
+        self.assertIn("  # one layer\n", (run / "experiment.yaml").read_text())
 
     def test_json_lines(self):
         done = self.gpunn(*self.points("--runs", "b", "--epochs", "2", "--json", "--quiet"))
