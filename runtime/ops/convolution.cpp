@@ -163,7 +163,7 @@ const std::vector<Convolution> kConvolutions = {
     {{1, 8, 13, 17}, 24, 3, 3, {1, 1}, {2, 3}, {2, 3}, 1, "channels in eights, dilated"},
     {{3, 40, 15, 12}, 16, 3, 2, {2, 2}, {1, 2}, {3, 2}, 1, "channels in eights, dilated strides"},
     {{3, 72, 11, 9}, 136, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1, "channels in eights, several blocks"},
-    {{1, 16, 5, 90}, 72, 3, 3, {1, 1}, {0, 2}, {1, 1}, 1, "channels in eights, wide images"},
+    {{1, 40, 9, 90}, 16, 3, 3, {1, 1}, {0, 2}, {1, 1}, 1, "channels in eights, wide images"},
     {{2, 72, 9, 9}, 136, 1, 1, {2, 2}, {0, 0}, {1, 1}, 1, "channels in eights, pixels that no window reads"},
     {{2, 3, 17, 18}, 32, 7, 7, {2, 2}, {3, 3}, {1, 1}, 1, "a network's first"},
     {{2, 3, 19, 70}, 72, 3, 3, {1, 1}, {1, 1}, {1, 1}, 1, "a network's first, several blocks"},
