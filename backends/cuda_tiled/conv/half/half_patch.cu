@@ -197,7 +197,7 @@ __device__ __forceinline__ void leave_sums(const PatchWgrad& plan, float* sums, 
     }
     *reinterpret_cast<float4*>(part + filter * kFilterSums + quad) = sum;
   }
-  cluster_sync();  // nobody reads a block's memory after it has ended
+  cluster_sync();  // others read this block's memory until here
 }
 
 template <bool kBf16>
