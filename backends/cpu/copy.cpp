@@ -160,15 +160,19 @@ CopyPlan plan_loops(const Copy& made) {
   plan.columns = columns_of(made);
   if (plan.columns >= 0 && made.n > 0) plan.transpose = choose_transpose(made.from, made.to);
   if (plan.transpose != nullptr) return plan;
+  plan.run = choose_run(made.from, made.to);
+  const int32_t last = made.rank - 1;
+  if (last > 0 && made.from == made.to && made.x_stride[last] == 1 && made.y_stride[last] == 1) {
+    plan.rows = GPUNN_SELECT_ISA(copy_kernels).rows;
+    return plan;
+  }
   // Runs of few elements cost more than their elements, as those of the nine taps of a filter.
   constexpr int64_t kShortRun = 32;
-  const int32_t last = made.rank - 1;
   if (last > 0 && made.dim[last] < kShortRun && made.dim[last - 1] > made.dim[last]) {
     std::swap(plan.loops.dim[last], plan.loops.dim[last - 1]);
     std::swap(plan.loops.x_stride[last], plan.loops.x_stride[last - 1]);
     std::swap(plan.loops.y_stride[last], plan.loops.y_stride[last - 1]);
   }
-  plan.run = choose_run(plan.loops.from, plan.loops.to);
   return plan;
 }
 
@@ -203,15 +207,26 @@ void run_loops(const CopyPlan& plan, const void* from_x, void* to_y) {
       from += position[i] * loops.x_stride[i];
       to += position[i] * loops.y_stride[i];
     }
-    for (int64_t row = begin; row < end; ++row) {
-      plan.run(x + from * plan.x_size, loops.x_stride[inner], y + to * plan.y_size, loops.y_stride[inner], inner_size);
+    for (int64_t row = begin; row < end;) {
+      int64_t count = 1;
+      if (plan.rows != nullptr) {
+        count = std::min(end - row, loops.dim[inner - 1] - position[inner - 1]);
+        plan.rows(x + from * plan.x_size, loops.x_stride[inner - 1] * plan.x_size, y + to * plan.y_size,
+                  loops.y_stride[inner - 1] * plan.y_size, count, inner_size * plan.x_size);
+      } else {
+        plan.run(x + from * plan.x_size, loops.x_stride[inner], y + to * plan.y_size, loops.y_stride[inner],
+                 inner_size);
+      }
+      row += count;
       for (int32_t i = inner - 1; i >= 0; --i) {
-        from += loops.x_stride[i];
-        to += loops.y_stride[i];
-        if (++position[i] < loops.dim[i]) break;
+        from += count * loops.x_stride[i];
+        to += count * loops.y_stride[i];
+        position[i] += count;
+        if (position[i] < loops.dim[i]) break;
         from -= loops.dim[i] * loops.x_stride[i];
         to -= loops.dim[i] * loops.y_stride[i];
         position[i] = 0;
+        count = 1;
       }
     }
   });

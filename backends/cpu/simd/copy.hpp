@@ -1,4 +1,4 @@
-// Copies that exchange rows and columns.
+// Copies of rows, and copies that exchange rows and columns.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,11 @@ namespace gpunn::cpu {
 using TransposingCopy = void (*)(const void* x, int64_t x_stride, void* y, int64_t y_stride, int64_t rows,
                                  int64_t columns);
 
+// `bytes` bytes of each row; steps from row to row in bytes. x and y don't overlap.
+using RowsCopy = void (*)(const char* x, int64_t x_step, char* y, int64_t y_step, int64_t rows, int64_t bytes);
+
 struct CopyKernels {
+  RowsCopy rows;
   TransposingCopy f32;
   TransposingCopy f32_to_bf16;
   TransposingCopy bf16_to_f32;
