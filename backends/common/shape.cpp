@@ -5,24 +5,9 @@
 namespace gpunn::backends {
 namespace {
 
-// The strides of a packed tensor of these sizes, in elements.
-struct Strides {
-  int64_t of[GPUNN_MAX_RANK] = {};
-};
-
-Strides packed_strides(const gpunn_tensor& tensor) {
-  Strides strides;
-  int64_t stride = 1;
-  for (int32_t i = tensor.rank - 1; i >= 0; --i) {
-    strides.of[i] = stride;
-    stride *= tensor.dim[i];
-  }
-  return strides;
-}
-
 // The tensor with other strides.
-gpunn_tensor with_strides(gpunn_tensor tensor, const Strides& strides) {
-  std::copy(strides.of, strides.of + tensor.rank, tensor.stride);
+gpunn_tensor with_strides(gpunn_tensor tensor, const int64_t* strides) {
+  std::copy(strides, strides + tensor.rank, tensor.stride);
   return tensor;
 }
 
@@ -31,32 +16,28 @@ gpunn_tensor with_strides(gpunn_tensor tensor, const Strides& strides) {
 Box slice_of(const OpDesc& desc) {
   const auto attrs = desc.attrs<gpunn_slice_attrs>();
   const gpunn_tensor &x = desc.input(0), &y = desc.output(0);
-  const Strides strides = packed_strides(x);
   Box box;
-  for (int32_t i = 0; i < x.rank; ++i) box.x_offset += attrs.start[i] * strides.of[i];
-  box.loops = copy_loops(with_strides(y, strides), with_strides(y, packed_strides(y)));
+  for (int32_t i = 0; i < x.rank; ++i) box.x_offset += attrs.start[i] * x.stride[i];
+  box.loops = copy_loops(with_strides(y, x.stride), y);
   return box;
 }
 
 Box transpose_of(const OpDesc& desc) {
   const auto attrs = desc.attrs<gpunn_transpose_attrs>();
   const gpunn_tensor &x = desc.input(0), &y = desc.output(0);
-  const Strides strides = packed_strides(x);
-  Strides permuted;
-  for (int32_t i = 0; i < y.rank; ++i) permuted.of[i] = strides.of[attrs.permutation[i]];
-  return {.loops = copy_loops(with_strides(y, permuted), with_strides(y, packed_strides(y)))};
+  int64_t permuted[GPUNN_MAX_RANK] = {};
+  for (int32_t i = 0; i < y.rank; ++i) permuted[i] = x.stride[attrs.permutation[i]];
+  return {.loops = copy_loops(with_strides(y, permuted), y)};
 }
 
 std::vector<Box> concat_of(const OpDesc& desc) {
   const gpunn_tensor& y = desc.output(0);
   const int32_t axis = desc.attrs<gpunn_concat_attrs>().axis;
-  const Strides strides = packed_strides(y);
   std::vector<Box> parts;
   int64_t start = 0;
   for (std::size_t i = 0; i < desc.inputs(); ++i) {
     const gpunn_tensor& x = desc.input(i);
-    parts.push_back({.loops = copy_loops(with_strides(x, packed_strides(x)), with_strides(x, strides)),
-                     .y_offset = start * strides.of[axis]});
+    parts.push_back({.loops = copy_loops(x, with_strides(x, y.stride)), .y_offset = start * y.stride[axis]});
     start += x.dim[axis];
   }
   return parts;
@@ -79,11 +60,10 @@ ByteConcat byte_concat_of(const OpDesc& desc) {
 Pad pad_of(const OpDesc& desc) {
   const auto attrs = desc.attrs<gpunn_pad_attrs>();
   const gpunn_tensor &x = desc.input(0), &y = desc.output(0);
-  const Strides strides = packed_strides(y);
   Pad pad;
   pad.n = plugin::element_count(y);
   for (int32_t i = 0; i < y.rank; ++i) {
-    pad.box.y_offset += attrs.before[i] * strides.of[i];
+    pad.box.y_offset += attrs.before[i] * y.stride[i];
     const int32_t last = pad.rank - 1;
     if (pad.rank > 0 && attrs.before[i] == 0 && attrs.after[i] == 0) {
       pad.dim[last] *= y.dim[i];
@@ -100,7 +80,7 @@ Pad pad_of(const OpDesc& desc) {
     pad.dim[0] = pad.size[0] = 1;
     pad.rank = 1;
   }
-  pad.box.loops = copy_loops(with_strides(x, packed_strides(x)), with_strides(x, strides));
+  pad.box.loops = copy_loops(x, with_strides(x, y.stride));
   return pad;
 }
 

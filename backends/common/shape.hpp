@@ -1,5 +1,5 @@
-// PAD, SLICE, CONCAT and TRANSPOSE, as copies, and QUANTIZED_CONCAT. One tensor is packed. The other is a box of a
-// larger tensor, or a tensor with its strides in another order.
+// PAD, SLICE, CONCAT and TRANSPOSE, as copies, and QUANTIZED_CONCAT. One tensor is whole. The other is a box of a
+// larger tensor, or a tensor with its strides in another order. Images may be packed or channels-last.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,10 @@ struct ByteConcat {
 
 ByteConcat byte_concat_of(const OpDesc& desc);
 
-// y as a loop nest. A position inside [before, before + size) in each dimension takes its value from x; others are 0.
-// Neighbouring dimensions are merged if the inner one has no padding. rank is at least 1.
+// y, packed, as a loop nest. A position inside [before, before + size) in each dimension takes its value from x; others
+// are 0. Neighbouring dimensions are merged if the inner one has no padding. rank is at least 1.
 struct Pad {
-  Box box;        // x's place in y
+  Box box;        // x's place in y, of any layout
   int64_t n = 0;  // elements of y
   int32_t rank = 0;
   int64_t dim[GPUNN_MAX_RANK] = {};

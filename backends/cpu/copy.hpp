@@ -7,6 +7,7 @@
 
 #include "add_op.hpp"
 #include "common/copy.hpp"
+#include "simd/copy.hpp"
 
 namespace gpunn::cpu {
 
@@ -18,6 +19,12 @@ struct CopyPlan {
   int64_t x_size = 0;  // of an element, in bytes
   int64_t y_size = 0;
   CopyRun run = nullptr;
+  // Not null where the last dimension is a run of memory on both sides: several of them are copied at once.
+  RowsCopy rows = nullptr;
+  // Not null where x's elements are neighbours along dimension `columns`, and y's along the last one: blocks of these
+  // two are transposed.
+  TransposingCopy transpose = nullptr;
+  int32_t columns = 0;
 };
 
 CopyPlan plan_copy(const OpDesc& desc);

@@ -88,9 +88,9 @@ void run_pad(const PadPlan& plan, const OpArgs& args) {
 }  // namespace
 
 void add_shape_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_PAD, plan_pad, run_pad, Dtypes::floating);
-  add_op(device, GPUNN_OP_SLICE, plan_slice, run_one, Dtypes::floating);
-  add_op(device, GPUNN_OP_CONCAT, plan_concat, run_concat, Dtypes::floating);
+  add_op(device, GPUNN_OP_PAD, plan_pad, run_pad, Dtypes::floating, Layouts::channels_last_too);
+  add_op(device, GPUNN_OP_SLICE, plan_slice, run_one, Dtypes::floating, Layouts::channels_last_too);
+  add_op(device, GPUNN_OP_CONCAT, plan_concat, run_concat, Dtypes::floating, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_QUANTIZED_CONCAT, byte_concat_of, run_byte_concat, Dtypes::f32, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_TRANSPOSE, plan_transpose, run_one, Dtypes::floating);
 }

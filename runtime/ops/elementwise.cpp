@@ -99,10 +99,11 @@ CaseSpec axpby_request(Written& r) {
 
 // --- CLAMP ---
 
-// To what was left as it is.
+// To what was left as it is. RELU_BACKWARD selects between the gradient and 0 without an operand that broadcasts, so
+// that images may have any layout.
 void clamp_gradient(GradientContext& c) {
   Expressions e = c.expressions();
-  c.set(0, e.select(e.equal(c.input(0), c.output(0)), c.output_gradient(), e.constant(0)));
+  c.set(0, e.op(GPUNN_OP_RELU_BACKWARD, {c.output_gradient(), e.equal(c.input(0), c.output(0))}));
 }
 
 std::vector<ValueId> clamp_parts(Composition& c) {

@@ -136,6 +136,40 @@ TEST_CASE("copy follows any strides") {
   CHECK(same_bits(back, x));
 }
 
+TEST_CASE("copy to channels-last images and back, in both precisions") {
+  Random random(11);
+  const Shape shape = GENERATE(Shape{2, 3, 5, 7}, Shape{3, 16, 8, 8}, Shape{2, 33, 1, 131}, Shape{1, 130, 3, 23});
+  const Tensor<float> x = random.tensor(shape);
+  const Tensor<float> expected = with_channels_last(x);
+  const Shape last{shape[1] * shape[2] * shape[3], 1, shape[3] * shape[1], shape[1]};
+  Tensor<gpunn::BFloat16> half(shape), half_back(shape);
+  Tensor<float> whole(shape), back(shape);
+  const View half_view = View(half).strided(last), whole_view = View(whole).strided(last);
+  const auto copy = [](const View& from, const View& to) {
+    elementwise_runner().run(GPUNN_OP_COPY, nullptr, {from}, {to});
+  };
+  on_each_machine(whole, [&] {
+    copy(x, whole_view);
+    CHECK(same_bits(whole, expected));
+  });
+  on_each_machine(half, [&] {
+    copy(x, half_view);
+    bool right = true;
+    for (int64_t i = 0; i < half.size(); ++i) right = right && half[i].bits() == gpunn::BFloat16(expected[i]).bits();
+    CHECK(right);
+  });
+  on_each_machine(half_back, [&] { copy(half_view, half_back); });
+  on_each_machine(back, [&] {
+    copy(half_view, back);
+    bool right = true;
+    for (int64_t i = 0; i < x.size(); ++i) {
+      right =
+          right && half_back[i].bits() == gpunn::BFloat16(x[i]).bits() && back[i] == static_cast<float>(half_back[i]);
+    }
+    CHECK(right);
+  });
+}
+
 TEST_CASE("copy broadcasts a stride of 0 and walks backwards on a negative one") {
   const Tensor<float> row({3}, {1, 2, 3});
   Tensor<float> rows({2, 3});

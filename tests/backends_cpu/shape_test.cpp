@@ -89,6 +89,32 @@ TEST_CASE("parts one behind the other, one of them twice") {
   });
 }
 
+TEST_CASE("channels-last images: concatenated, and a slice of them") {
+  // Rows of fewer bytes than a vector, of a few more, and of many.
+  const int64_t first = GENERATE(1, 5, 24, 70), second = 3;
+  const Tensor<float> a = counted({2, first, 5, 7}), b = counted({2, second, 5, 7});
+  const Tensor<float> last_a = with_channels_last(a), last_b = with_channels_last(b);
+  const Shape joined{2, first + second, 5, 7};
+  Tensor<float> packed(joined), y(joined), back(b.shape());
+  const gpunn_concat_attrs attrs{sizeof(attrs), 1};
+  shape_runner().run(GPUNN_OP_CONCAT, &attrs, {a, b}, {packed});
+  const View last_y = channels_last(y);
+  on_each_machine(y, [&] {
+    shape_runner().run(GPUNN_OP_CONCAT, &attrs, {channels_last(last_a), channels_last(last_b)}, {last_y});
+    CHECK(with_channels_last(y, true).values() == packed.values());
+  });
+  gpunn_slice_attrs slice{};
+  slice.struct_size = sizeof(slice);
+  slice.rank = 4;
+  slice.start[1] = first;
+  std::copy(b.shape().begin(), b.shape().end(), slice.size);
+  const View last_back = channels_last(back);
+  on_each_machine(back, [&] {
+    shape_runner().run(GPUNN_OP_SLICE, &slice, {last_y}, {last_back});
+    CHECK(back.values() == last_b.values());
+  });
+}
+
 TEST_CASE("boxes that are not in their tensors are refused") {
   const Tensor<float> x({4, 6});
   Tensor<float> y({4, 3}), turned({6, 4});

@@ -64,6 +64,22 @@ TEST_CASE("a value used twice has its gradients added") {
   CHECK(count(t.g, GPUNN_OP_ADD) == 1);
 }
 
+TEST_CASE("the gradient of CLAMP broadcasts nothing, so that images may have any layout") {
+  Tape t;
+  Graph& g = t.g;
+  const ValueId x = t.parameter("x", {8, 3, 4, 4});
+  const ValueId y =
+      g.add1(GPUNN_OP_CLAMP, "clamp", Attributes::of(gpunn_clamp_attrs{.struct_size = 0, .low = 0, .high = 6}), {x});
+  const ValueId flat = g.add_view("flat", y, {DType::f32, {8, 48}});
+  add_gradients(g, t.loss(t.linear(flat, t.parameter("w", {3, 48}))), {x});
+  const auto equal = std::ranges::find(g.nodes(), int32_t{GPUNN_OP_EQUAL}, &Node::op);
+  REQUIRE(equal != g.nodes().end());
+  const auto masked = std::ranges::find_if(
+      g.nodes(), [&](const Node& node) { return std::ranges::count(node.inputs, equal->outputs[0]) != 0; });
+  REQUIRE(masked != g.nodes().end());
+  for (const ValueId input : masked->inputs) CHECK(g.value(input).type.shape == g.value(x).type.shape);
+}
+
 TEST_CASE("gradients flow through a flattening view") {
   Tape t;
   const ValueId x = t.g.add_value("x", {DType::f32, {8, 1, 4, 4}}, Storage::data);

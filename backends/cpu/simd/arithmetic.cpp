@@ -42,10 +42,25 @@ constexpr OpFunction<Binary> kOfTwo[] = {
     {},
 };
 
-void select(Operand condition, Operand a, Operand b, float* y, int64_t n) {
+// Steps that the compiler knows let it use vectors.
+template <int a_step, int b_step>
+void select_steps(const float* condition, const float* a, const float* b, float* y, int64_t n) {
+#pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
-    y[i] = condition.x[i * condition.step] != 0.0F ? a.x[i * a.step] : b.x[i * b.step];
+    const float chosen = a[i * a_step];
+    const float other = b[i * b_step];
+    y[i] = condition[i] != 0.0F ? chosen : other;
   }
+}
+
+void select(Operand condition, Operand a, Operand b, float* y, int64_t n) {
+  if (condition.step == 0) {
+    const Operand chosen = *condition.x != 0.0F ? a : b;
+    return map(chosen, y, n, [](float x) { return x; });
+  }
+  const auto run = a.step == 0 ? (b.step == 0 ? select_steps<0, 0> : select_steps<0, 1>)
+                               : (b.step == 0 ? select_steps<1, 0> : select_steps<1, 1>);
+  run(condition.x, a.x, b.x, y, n);
 }
 
 }  // namespace
