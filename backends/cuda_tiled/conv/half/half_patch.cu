@@ -58,7 +58,7 @@ struct PatchWgrad {
   CUtensorMap dy{}, x{};
   float* parts = nullptr;  // [cluster][tile][filter][tap][channel]
   void* dw = nullptr;
-  int filters = 0, channels = 0, channel_tiles = 1, tiles = 1;
+  int channel_tiles = 1, tiles = 1;
   int row_pad = 0, column_pad = 0, row_dilation = 1, column_dilation = 1;
   int rows = 0;   // of dy, a stage
   int pitch = 0;  // pixels of a row in shared memory
@@ -345,9 +345,7 @@ PatchWgrad patch_of(const HalfConvolution& problem) {
   const int64_t pitch = columns.outputs + (kPatchTaps - 1) * columns.dilation;
   require(pitch <= kMostBox && rows.dilation <= kMostBox, "the images are too wide");
   constexpr int64_t kMost = int64_t{1} << 30;
-  PatchWgrad plan{.filters = static_cast<int>(shape.group_outputs),
-                  .channels = static_cast<int>(shape.group_inputs),
-                  .channel_tiles = static_cast<int>(divide_up(shape.group_inputs, int64_t{kPatchWidth})),
+  PatchWgrad plan{.channel_tiles = static_cast<int>(divide_up(shape.group_inputs, int64_t{kPatchWidth})),
                   .row_pad = static_cast<int>(rows.pad),
                   .column_pad = static_cast<int>(columns.pad),
                   .row_dilation = static_cast<int>(rows.dilation),
