@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -85,7 +86,7 @@ bool names_onnx_model(const YamlNode& node) {
 ModelSpec read_onnx_model(const YamlNode& node, Diagnostics& diagnostics) {
   check_keys(node, {"file", "parameters"}, "key", diagnostics);
   const YamlNode& file = *node.find("file");
-  const fs::path path = file.scalar;
+  const std::filesystem::path path = file.scalar;
   ModelSpec model;
   try {
     model = interchange::import_onnx(path).model;
