@@ -90,8 +90,9 @@ struct BackwardScratch {
         dv(scratch.take(p.key_block * p.width)) {}
 };
 
-template <class OwnScratch>
-AttentionPlan make_plan(const Attention& shape, int threads) {
+template <class OwnScratch, Attention (*shape_of)(const OpDesc&)>
+AttentionPlan make_plan(const OpDesc& desc, int threads) {
+  const Attention shape = shape_of(desc);
   AttentionPlan plan{.shape = shape,
                      .products = &GPUNN_SELECT_ISA(gemm_kernels),
                      .kernels = &GPUNN_SELECT_ISA(attention_kernels),
@@ -264,15 +265,10 @@ void run_backward(const AttentionPlan& plan, const OpArgs& args) {
 }  // namespace
 
 void add_attention_kernels(plugin::Device& device) {
-  const int threads = thread_count();
-  serve(
-      device, GPUNN_OP_ATTENTION,
-      [threads](const OpDesc& desc) { return make_plan<ForwardScratch>(attention_of(desc), threads); },
-      each_floating([](auto x) { return run_forward<decltype(x)>; }), Dtypes::floating);
-  serve(
-      device, GPUNN_OP_ATTENTION_BACKWARD,
-      [threads](const OpDesc& desc) { return make_plan<BackwardScratch>(attention_backward_of(desc), threads); },
-      each_floating([](auto x) { return run_backward<decltype(x)>; }), Dtypes::floating);
+  add_floating_op(device, GPUNN_OP_ATTENTION, make_plan<ForwardScratch, attention_of>,
+                  [](auto x) { return run_forward<decltype(x)>; });
+  add_floating_op(device, GPUNN_OP_ATTENTION_BACKWARD, make_plan<BackwardScratch, attention_backward_of>,
+                  [](auto x) { return run_backward<decltype(x)>; });
 }
 
 }  // namespace gpunn::cpu
