@@ -220,8 +220,8 @@ void run_suppression(const Suppression& plan, cudaStream_t stream, const OpArgs&
   check(cudaMemsetAsync(counts, 0, static_cast<std::size_t>(plan.images) * sizeof(unsigned), stream),
         "clearing counts");
   if (plan.candidates() > 0) {
-    const Launch all{.grid = dim3(grid_size(plan.candidates(), kThreads), static_cast<unsigned>(plan.images)),
-                     .block = dim3(kThreads)};
+    const Launch all{.grid = dim3(grid_size(plan.candidates(), cuda::kThreads), static_cast<unsigned>(plan.images)),
+                     .block = dim3(cuda::kThreads)};
     launch(collect, all, stream, scores, counts, keys, plan);
   }
   launch(suppress, Launch{.grid = dim3(static_cast<unsigned>(plan.images)), .block = dim3(kTaken)}, stream,

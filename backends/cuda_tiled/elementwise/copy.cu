@@ -31,7 +31,7 @@ constexpr uint32_t kSide = 64;           // of a tile, where the matrix has as m
 constexpr uint32_t kElements = 64 * 64;  // of a tile
 constexpr uint32_t kSlots = 6 * 1024;    // of a tile in shared memory, with the gaps between its rows
 constexpr uint32_t kBanks = 32;          // of shared memory, each 4 bytes wide
-constexpr int kSteps = kElements / kThreads;
+constexpr int kSteps = kElements / cuda::kThreads;
 
 // n / by, in one multiplication: of n to kElements, by 2 to kElements.
 class Divisor {
@@ -87,7 +87,7 @@ struct Place {
 };
 
 template <class From, class To>
-__global__ void __launch_bounds__(kThreads) transpose(const From* x, To* y, Transpose z) {
+__global__ void __launch_bounds__(cuda::kThreads) transpose(const From* x, To* y, Transpose z) {
   __shared__ Slot<To> tile[kSlots];
   const uint32_t across = blockIdx.x % z.tiles_across;
   const uint32_t down = blockIdx.x / z.tiles_across % z.tiles_down;
@@ -100,12 +100,12 @@ __global__ void __launch_bounds__(kThreads) transpose(const From* x, To* y, Tran
   x += before + first_row * z.columns + first_column;
   y += before + first_column * z.rows + first_row;
   const auto along_x = [&](int step) {
-    const uint32_t i = step * kThreads + threadIdx.x;
+    const uint32_t i = step * cuda::kThreads + threadIdx.x;
     const uint32_t row = z.by_tile_columns.quotient(i);
     return Place{row, i - row * z.tile_columns};
   };
   const auto along_y = [&](int step) {
-    const uint32_t i = step * kThreads + threadIdx.x;
+    const uint32_t i = step * cuda::kThreads + threadIdx.x;
     const uint32_t column = z.by_tile_rows.quotient(i);
     return Place{i - column * z.tile_rows, column};
   };
@@ -130,9 +130,9 @@ __global__ void __launch_bounds__(kThreads) transpose(const From* x, To* y, Tran
 }
 
 template <class From, class To, int width, int steps>
-__global__ void __launch_bounds__(kThreads) convert_each(const From* x, To* y, int64_t n) {
-  const int64_t first = (int64_t{blockIdx.x} * steps * kThreads + threadIdx.x) * width;
-  constexpr int64_t kStep = int64_t{kThreads} * width;
+__global__ void __launch_bounds__(cuda::kThreads) convert_each(const From* x, To* y, int64_t n) {
+  const int64_t first = (int64_t{blockIdx.x} * steps * cuda::kThreads + threadIdx.x) * width;
+  constexpr int64_t kStep = int64_t{cuda::kThreads} * width;
   const int64_t end = n / width * width;
   Pack<From, width> in[steps];
 #pragma unroll
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kThreads) convert_each(const From* x, To* y, i
 
 template <class From, class To, int width, int steps>
 void launch_each(const From* x, To* y, int64_t n, cudaStream_t stream) {
-  const int64_t blocks = divide_up(n, int64_t{kThreads} * width * steps);
+  const int64_t blocks = divide_up(n, int64_t{cuda::kThreads} * width * steps);
   launch(convert_each<From, To, width, steps>, block_each(blocks), stream, x, y, n);
 }
 

@@ -86,8 +86,9 @@ __device__ __forceinline__ Place place_of(const Images<Axis>& z, int i) {
 }
 
 template <class T, int width, class Axis>
-__global__ void __launch_bounds__(kThreads) copy_pixels(const Pack<T, width>* x, Pack<T, width>* y, Images<Axis> z) {
-  const int i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+__global__ void __launch_bounds__(cuda::kThreads)
+    copy_pixels(const Pack<T, width>* x, Pack<T, width>* y, Images<Axis> z) {
+  const int i = static_cast<int>(blockIdx.x * cuda::kThreads + threadIdx.x);
   if (i >= z.count) return;
   const Place at = place_of(z, i);
   const int row = at.image * z.rows.inputs + z.rows.source(at.row);
@@ -95,9 +96,9 @@ __global__ void __launch_bounds__(kThreads) copy_pixels(const Pack<T, width>* x,
 }
 
 template <class T, int width, class Axis>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(cuda::kThreads)
     gather_pixels(const Pack<T, width>* dy, Pack<T, width>* dx, Images<Axis> z, int rows, int columns) {
-  const int i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+  const int i = static_cast<int>(blockIdx.x * cuda::kThreads + threadIdx.x);
   if (i >= z.count) return;
   const Place at = place_of(z, i);
   const Copies<Axis::kCopies> of_row = z.rows.copies(at.row), of_column = z.columns.copies(at.column);

@@ -3,6 +3,8 @@
 #include <gpunn/op_signature.hpp>
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
 
 #include "architecture.hpp"
 #include "cuda_common/divide_up.hpp"
@@ -77,27 +79,24 @@ void run(const HalfGemm& problem, cudaStream_t stream, const OpArgs& args) {
     return half_tensor_map({.data = data, .inner = lines.line, .taps = 1, .outer = lines.lines, .pitch = lines.pitch()},
                            major == Major::kK ? size : kHalfBlockK);
   };
-  plan.product.a[0] = map(plan.a, a, plan.major_a, plan.tile_size().rows);
-  plan.product.b = map(plan.b, b, plan.major_b, plan.tile_size().columns / plan.tile_size().cluster);
+  plan.product.a[0] = map(plan.a, a, plan.major_a, plan.tile_size().rows_fetched());
+  plan.product.b = map(plan.b, b, plan.major_b, plan.tile_size().columns_fetched());
   run_half_product(plan,
                    {.y = args.out<void>(0), .bias = problem.gemm.bias ? args.in<float>(2) : nullptr, .workspace = room},
                    multiprocessors(), stream);
 }
 
-template <int kTile>
-Variant<HalfGemm> gemm_variant(const char* name) {
-  return {.name = name, .refuses = refuses<kTile>, .workspace_bytes = workspace<kTile>, .run = run<kTile>};
-}
-
 }  // namespace
 
 std::vector<Variant<HalfGemm>> half_gemm_variants() {
-  // First the one that is nowhere far behind, which runs where nothing may be timed.
-  return {gemm_variant<3>("gemm:half_128x128"),      gemm_variant<0>("gemm:half_128x256"),
-          gemm_variant<1>("gemm:half_256x128"),      gemm_variant<2>("gemm:half_128x192"),
-          gemm_variant<4>("gemm:half_128x64"),       gemm_variant<5>("gemm:half_128x64_deep"),
-          gemm_variant<6>("gemm:half_128x256_bulk"), gemm_variant<7>("gemm:half_128x256_pair"),
-          gemm_variant<8>("gemm:half_128x128_turns")};
+  static const std::vector<std::string> names = half_variant_names("gemm:half_");
+  return []<std::size_t... kTiles>(std::index_sequence<kTiles...>) {
+    return std::vector<Variant<HalfGemm>>{{.name = names[kTiles].c_str(),
+                                           .refuses = refuses<kTiles>,
+                                           .workspace_bytes = workspace<kTiles>,
+                                           .run = run<kTiles>}...};
+  }
+  (std::make_index_sequence<kHalfTiles.size()>());
 }
 
 void add_half_gemm_kernels(TiledDevice& device) {

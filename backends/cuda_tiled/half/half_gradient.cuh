@@ -26,6 +26,64 @@ __device__ __forceinline__ uint4 load_eight(const void* tensor, int64_t place) {
   return __ldcs(reinterpret_cast<const uint4*>(static_cast<const uint16_t*>(tensor) + place));
 }
 
+// What is behind eight neighbours of a row.
+struct GradientChunk {
+  uint4 more, relu_y, x;
+
+  // On their way.
+  __device__ __forceinline__ void load(const HalfGradient& gradient, int64_t place) {
+    relu_y = load_eight(gradient.relu_y, place);
+    x = load_eight(gradient.x, place);
+    if (gradient.more != nullptr) more = load_eight(gradient.more, place);
+  }
+};
+
+__device__ __forceinline__ void load_means(const HalfGradient& gradient, int column, float (&mean)[8]) {
+#pragma unroll
+  for (int k = 0; k < 8; k += 4) {
+    const float4 four = __ldg(reinterpret_cast<const float4*>(gradient.mean + column + k));
+    mean[k] = four.x, mean[k + 1] = four.y, mean[k + 2] = four.z, mean[k + 3] = four.w;
+  }
+}
+
+// dy with `more` added, where the ReLU passed it. Adds what counts to `totals`: dy, then dy (x - mean).
+template <bool kBf16>
+__device__ __forceinline__ uint4 masked_gradient(const GradientChunk& chunk, const uint4& sums, bool adds,
+                                                 const float (&mean)[8], bool counts, float (&totals)[16]) {
+  const uint32_t dy[4] = {sums.x, sums.y, sums.z, sums.w};
+  const uint32_t more[4] = {chunk.more.x, chunk.more.y, chunk.more.z, chunk.more.w};
+  const uint32_t relu_y[4] = {chunk.relu_y.x, chunk.relu_y.y, chunk.relu_y.z, chunk.relu_y.w};
+  const uint32_t x[4] = {chunk.x.x, chunk.x.y, chunk.x.z, chunk.x.w};
+  uint32_t masked[4];
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    masked[k] = dy[k];
+    if (adds) {
+      const float2 a = numbers_of<kBf16>(dy[k]), b = numbers_of<kBf16>(more[k]);
+      masked[k] = half_pair<kBf16>(a.x + b.x, a.y + b.y);
+    }
+    const float2 passed = numbers_of<kBf16>(relu_y[k]);
+    masked[k] &= (passed.x > 0.0F ? 0xFFFFU : 0U) | (passed.y > 0.0F ? 0xFFFF0000U : 0U);
+    const float2 flows = numbers_of<kBf16>(masked[k]), at = numbers_of<kBf16>(x[k]);
+    if (!counts) continue;
+    totals[k * 2] += flows.x;
+    totals[k * 2 + 1] += flows.y;
+    totals[8 + k * 2] += flows.x * (at.x - mean[k * 2]);
+    totals[8 + k * 2 + 1] += flows.y * (at.y - mean[k * 2 + 1]);
+  }
+  return make_uint4(masked[0], masked[1], masked[2], masked[3]);
+}
+
+// The first half of `values`, or the second, and what the other lane has of it.
+template <int kCount>
+__device__ __forceinline__ void halve(float (&values)[16], bool second, int reach) {
+#pragma unroll
+  for (int k = 0; k < kCount; ++k) {
+    const float mine = second ? values[k + kCount] : values[k], other = second ? values[k] : values[k + kCount];
+    values[k] = mine + __shfl_xor_sync(kEveryLane, other, reach);
+  }
+}
+
 // Of a warp's 16 rows.
 template <class T>
 class WarpGradients {
@@ -40,7 +98,7 @@ class WarpGradients {
 
   // The chunks that a lane has of a pass, on their way.
   struct Chunks {
-    uint4 more[kStores], relu_y[kStores], x[kStores];
+    GradientChunk of_row[kStores];
   };
 
   __device__ __forceinline__ WarpGradients(int row, int counted) : rows_(counted_of(counted, row, 16)) {}
@@ -48,14 +106,10 @@ class WarpGradients {
   // `to` has the lane's rows of y, NULL for one that is not there; column -1: the lane has no chunk.
   static __device__ __forceinline__ void load(Chunks& chunks, const HalfProduct& product,
                                               uint16_t* const (&to)[kStores], int column) {
-    const HalfGradient& gradient = product.gradient;
 #pragma unroll
     for (int i = 0; i < kStores; ++i) {
       if (to[i] == nullptr || column < 0) continue;
-      const int64_t place = to[i] - static_cast<uint16_t*>(product.y) + column;
-      chunks.relu_y[i] = load_eight(gradient.relu_y, place);
-      chunks.x[i] = load_eight(gradient.x, place);
-      if (gradient.more != nullptr) chunks.more[i] = load_eight(gradient.more, place);
+      chunks.of_row[i].load(product.gradient, to[i] - static_cast<uint16_t*>(product.y) + column);
     }
   }
 
@@ -66,39 +120,15 @@ class WarpGradients {
                                         const Sums& sums) {
     const bool adds = product.gradient.more != nullptr;
     float mean[8];
-#pragma unroll
-    for (int k = 0; k < 8; k += 4) {
-      const float4 four = __ldg(reinterpret_cast<const float4*>(product.gradient.mean + max(column, 0) + k));
-      mean[k] = four.x, mean[k + 1] = four.y, mean[k + 2] = four.z, mean[k + 3] = four.w;
-    }
-    float totals[16] = {};  // of dy, then of dy (x - mean)
+    load_means(product.gradient, max(column, 0), mean);
+    float totals[16] = {};
 #pragma unroll
     for (int i = 0; i < kStores; ++i) {
       const uint4 eight = sums(i);
       if (to[i] == nullptr || column < 0) continue;
-      const uint32_t dy[4] = {eight.x, eight.y, eight.z, eight.w};
-      const uint32_t more[4] = {chunks.more[i].x, chunks.more[i].y, chunks.more[i].z, chunks.more[i].w};
-      const uint32_t relu_y[4] = {chunks.relu_y[i].x, chunks.relu_y[i].y, chunks.relu_y[i].z, chunks.relu_y[i].w};
-      const uint32_t x[4] = {chunks.x[i].x, chunks.x[i].y, chunks.x[i].z, chunks.x[i].w};
-      uint32_t masked[4];
       const bool counts = i * kRowsAtOnce + lane / kChunks < rows_;
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        masked[k] = dy[k];
-        if (adds) {
-          const float2 a = numbers_of<kBf16>(dy[k]), b = numbers_of<kBf16>(more[k]);
-          masked[k] = half_pair<kBf16>(a.x + b.x, a.y + b.y);
-        }
-        const float2 passed = numbers_of<kBf16>(relu_y[k]);
-        masked[k] &= (passed.x > 0.0F ? 0xFFFFU : 0U) | (passed.y > 0.0F ? 0xFFFF0000U : 0U);
-        const float2 flows = numbers_of<kBf16>(masked[k]), at = numbers_of<kBf16>(x[k]);
-        if (!counts) continue;
-        totals[k * 2] += flows.x;
-        totals[k * 2 + 1] += flows.y;
-        totals[8 + k * 2] += flows.x * (at.x - mean[k * 2]);
-        totals[8 + k * 2 + 1] += flows.y * (at.y - mean[k * 2 + 1]);
-      }
-      *reinterpret_cast<uint4*>(to[i] + column) = make_uint4(masked[0], masked[1], masked[2], masked[3]);
+      *reinterpret_cast<uint4*>(to[i] + column) =
+          masked_gradient<kBf16>(chunks.of_row[i], eight, adds, mean, counts, totals);
     }
     keep(totals, pass, lane);
   }
@@ -118,15 +148,6 @@ class WarpGradients {
   }
 
  private:
-  // The first half of `from`, or the second, and what the other lane has of it.
-  template <int kCount>
-  static __device__ __forceinline__ void halve(float (&values)[16], bool second, int reach) {
-#pragma unroll
-    for (int k = 0; k < kCount; ++k) {
-      const float mine = second ? values[k + kCount] : values[k], other = second ? values[k] : values[k + kCount];
-      values[k] = mine + __shfl_xor_sync(kEveryLane, other, reach);
-    }
-  }
   __device__ __forceinline__ void keep(float (&totals)[16], int pass, int lane) {
     halve<8>(totals, lane / 16 == 1, 16);
     halve<4>(totals, lane / 8 % 2 == 1, 8);

@@ -14,6 +14,7 @@
 
 #include "gemm/wgmma/cluster.cuh"
 #include "gemm/wgmma/wgmma.cuh"
+#include "half/consumer_turns.cuh"
 #include "half/half_copies.cuh"
 #include "half/half_instructions.cuh"
 #include "half/half_product.hpp"
@@ -28,17 +29,18 @@ struct HalfTiling {
   static constexpr bool kStatistics = ending == HalfEnding::kStatistics;
   static constexpr bool kResidual = ending == HalfEnding::kResidual;
   static constexpr bool kGradient = ending == HalfEnding::kGradient;
-  static constexpr int kConsumers = 2;
+  static constexpr int kConsumers = tile.consumers;
   static constexpr int kRows = tile.rows, kColumns = tile.columns, kStages = tile.stages;
   static constexpr int kBlocksEach = tile.blocks;  // of threads a multiprocessor
   static constexpr int kCluster = tile.cluster;
-  static constexpr int kClusterRows = tile.cluster_rows();
+  static constexpr int kClusterRows = tile.cluster_rows(), kClusterColumns = tile.cluster_columns();
+  static constexpr int kSharersA = tile.side_by_side ? tile.cluster : 1, kSharersB = kCluster / kSharersA;
   static constexpr bool kTurns = tile.turns;
   static constexpr int kRowBlocks = kRows / 64 / (kTurns ? 1 : kConsumers);  // of 64 rows, a consumer
   static constexpr int kReaders = (kTurns ? 1 : kConsumers) * kWarpgroup / 32;
-  // A warp feeds the ring, beside which consumers have 168 registers, or 96 of two blocks. Where they need more it is a
-  // warpgroup, which can give up some of its own. Then no block of the next kernel fits beside it.
-  static constexpr bool kGivesRegisters = kGradient || tile.pieces > 0;
+  // A warp feeds the ring, beside which two consumers have 168 registers, three 152, or 96 of two blocks. Where they
+  // need more it is a warpgroup, which can give up some of its own. Then no block of the next kernel fits beside it.
+  static constexpr bool kGivesRegisters = kGradient || (tile.pieces > 0 && kConsumers == 2);
   static_assert(!kGivesRegisters || kBlocksEach == 1);
   static constexpr int kThreads = kConsumers * kWarpgroup + (kGivesRegisters ? kWarpgroup : 32);
   static constexpr uint32_t kProducerRegisters = 40, kConsumerRegisters = 232;
@@ -52,7 +54,8 @@ struct HalfTiling {
   static constexpr int kPieceBytes = kPieceRows * kPass * int{sizeof(uint16_t)};
   static constexpr int kStagingBytes = kPieces * kPieceBytes;  // of a warp
   static constexpr int kStoreBytes = kConsumers * 4 * kStagingBytes;
-  static_assert(kColumns / kPass % kPieces == 0 && kColumns / 64 % kCluster == 0);
+  static_assert(kColumns / kPass % kPieces == 0 && kColumns / 64 % kSharersB == 0);
+  static_assert(!kTurns || kConsumers == 2);
   // The swizzle wants stages at multiples of 1024 bytes, which dynamic shared memory doesn't promise.
   static constexpr int kSharedBytes = kStages * kStageBytes + kStoreBytes + 1024;
 };
@@ -96,19 +99,31 @@ __device__ __forceinline__ Pixel pixel_of(const Windows& windows, int window) {
           .image = image.quotient};
 }
 
+// Where in y' the item's tile of the block `rank` of a cluster begins.
+template <class T>
+__device__ __forceinline__ int first_row_of(const HalfItem& item, int rank) {
+  return item.at.x * T::kClusterRows + (T::kSharersB > 1 ? rank * T::kRows : 0);
+}
+template <class T>
+__device__ __forceinline__ int first_column_of(const HalfItem& item, int rank) {
+  return item.at.y * T::kClusterColumns + (T::kSharersA > 1 ? rank * T::kColumns : 0);
+}
+
 // Feeds the ring with an item's tile of the block `rank` of a cluster. One thread.
 template <class T>
 __device__ __forceinline__ void produce_item(Ring<T>& ring, const HalfProduct& product, const HalfItem& item,
                                              int rank) {
-  constexpr int kBoxesA = T::kRows / 64, kBoxesB = T::kColumns / 64;
-  // What this block brings of b'.
-  constexpr int kMyColumns = T::kColumns / T::kCluster, kMyBoxes = kBoxesB / T::kCluster;
-  const int first_box = rank * kMyBoxes;
-  constexpr auto kTo = static_cast<uint16_t>((1U << T::kCluster) - 1U);
+  constexpr int kBoxesB = T::kColumns / 64;
+  // What this block brings of a' and of b', and to which blocks.
+  constexpr int kMyRows = T::kRows / T::kSharersA;
+  constexpr int kMyColumns = T::kColumns / T::kSharersB, kMyBoxesB = kBoxesB / T::kSharersB;
+  constexpr auto kToA = static_cast<uint16_t>((1U << T::kSharersA) - 1U);
+  constexpr auto kToB = static_cast<uint16_t>((1U << T::kSharersB) - 1U);
+  const int rank_a = T::kSharersA > 1 ? rank : 0, rank_b = T::kSharersB > 1 ? rank : 0;
   const HalfPhase& phase = product.phase[item.phase];
   const CUtensorMap* const map_a = &product.a[item.phase];
   const CUtensorMap* const map_b = &product.b;
-  const int row = item.at.x * T::kClusterRows + rank * T::kRows, column = item.at.y * T::kColumns;
+  const int row = first_row_of<T>(item, rank), column = first_column_of<T>(item, rank);
   const int channel_blocks = static_cast<int>(product.channel_blocks.by);
 
   // Of K: the tap (i, j) and its block of channels. With image_b it is the columns that have taps.
@@ -120,7 +135,7 @@ __device__ __forceinline__ void produce_item(Ring<T>& ring, const HalfProduct& p
     j = tap.quotient - i * phase.tap_columns.count;
   }
   Pixel windows{};
-  if (product.image_a) windows = pixel_of(phase.windows, row);
+  if (product.image_a) windows = pixel_of(phase.windows, row + rank_a * kMyRows);
   int box_channel[kBoxesB], box_row_offset[kBoxesB], box_column_offset[kBoxesB];
   int boxes = 0;
   if (T::kMajorB == Major::kMN && product.image_b) {
@@ -148,9 +163,9 @@ __device__ __forceinline__ void produce_item(Ring<T>& ring, const HalfProduct& p
         const Pixel pixels = pixel_of(phase.windows, block * kHalfBlockK);
 #pragma unroll
         for (int box = 0; box < kBoxesB; ++box) {
-          if (box >= boxes || box / kMyBoxes != rank) continue;
-          copy_windows<kTo>(to_b + box * T::kBoxBytes, map_b, full, box_channel[box], pixels, box_row_offset[box],
-                            box_column_offset[box]);
+          if (box >= boxes || box / kMyBoxesB != rank_b) continue;
+          copy_windows<kToB>(to_b + box * T::kBoxBytes, map_b, full, box_channel[box], pixels, box_row_offset[box],
+                             box_column_offset[box]);
         }
       }
     }
@@ -159,24 +174,25 @@ __device__ __forceinline__ void produce_item(Ring<T>& ring, const HalfProduct& p
       const int tap = (phase.tap_rows.first + i * phase.tap_rows.step) * product.filter_columns +
                       phase.tap_columns.first + j * phase.tap_columns.step;
       if constexpr (T::kMajorB == Major::kK) {
-        copy_box_of_tap<kTo>(to_b + rank * kMyColumns * kLineBytes, map_b, full, channel * kHalfBlockK, tap,
-                             column + rank * kMyColumns);
+        copy_box_of_tap<kToB>(to_b + rank_b * kMyColumns * kLineBytes, map_b, full, channel * kHalfBlockK, tap,
+                              column + rank_b * kMyColumns);
       } else {
-        for (int box = first_box; box < first_box + kMyBoxes; ++box) {
-          copy_box_of_tap<kTo>(to_b + box * T::kBoxBytes, map_b, full, column + box * 64, tap, channel * kHalfBlockK);
+        for (int box = rank_b * kMyBoxesB; box < (rank_b + 1) * kMyBoxesB; ++box) {
+          copy_box_of_tap<kToB>(to_b + box * T::kBoxBytes, map_b, full, column + box * 64, tap, channel * kHalfBlockK);
         }
       }
     }
     if constexpr (T::kMajorA == Major::kK) {
+      uint8_t* const my_rows = to_a + rank_a * kMyRows * kLineBytes;
       if (product.image_a) {
-        copy_windows(to_a, map_a, full, channel * kHalfBlockK, windows, i * phase.tap_rows.offset_step,
-                     j * phase.tap_columns.offset_step);
+        copy_windows<kToA>(my_rows, map_a, full, channel * kHalfBlockK, windows, i * phase.tap_rows.offset_step,
+                           j * phase.tap_columns.offset_step);
       } else {
-        copy_box_of_tap(to_a, map_a, full, block * kHalfBlockK, 0, row);
+        copy_box_of_tap<kToA>(my_rows, map_a, full, block * kHalfBlockK, 0, row + rank_a * kMyRows);
       }
     } else {
-      for (int box = 0; box < kBoxesA; ++box) {
-        copy_box_of_tap(to_a + box * T::kBoxBytes, map_a, full, row + box * 64, 0, block * kHalfBlockK);
+      for (int box = rank_a; box < T::kRows / 64; box += T::kSharersA) {
+        copy_box_of_tap<kToA>(to_a + box * T::kBoxBytes, map_a, full, row + box * 64, 0, block * kHalfBlockK);
       }
     }
     ring.advance();
@@ -220,21 +236,6 @@ __device__ __forceinline__ void pass_over_item(Ring<T>& ring, int thread, int bl
   }
 }
 
-// The consumers' turns. A consumer must not wait for a stage before the ring has come to the round before: barriers
-// tell odd rounds from even ones, no more. So it begins when the other has been through the stages in between.
-struct ConsumerTurns {
-  uint64_t* begins;  // of each consumer
-  uint32_t phase;
-
-  __device__ __forceinline__ void wait(int consumer) {
-    barrier_wait(&begins[consumer], phase);
-    phase ^= 1U;
-  }
-  __device__ __forceinline__ void hand_over(int consumer, int thread) const {
-    if (thread % 32 == 0) barrier_arrive(&begins[1 - consumer]);
-  }
-};
-
 // d = the sum over `blocks` stages. One warpgroup; `thread` is of it.
 template <class T>
 __device__ __forceinline__ void consume_item(Ring<T>& ring, float (&d)[T::kRowBlocks][T::kColumns / 2], int consumer,
@@ -267,10 +268,12 @@ __global__ __launch_bounds__(T::kThreads,
   extern __shared__ uint8_t shared[];
   __shared__ RingBarriers<T> barriers;
   __shared__ uint64_t begins[T::kConsumers];
-  if (T::kTurns && threadIdx.x < T::kConsumers) barrier_init(&begins[threadIdx.x], kWarpgroup / 32);
+  if (T::kTurns && threadIdx.x < T::kConsumers) barrier_init(&begins[threadIdx.x], ConsumerTurns::kArrivals);
   const int rank = T::kCluster == 1 ? 0 : static_cast<int>(cluster_rank());
-  Ring<T> ring =
-      make_ring<T>(shared, barriers, product.a[0], product.b, {.a = {}, .b = {.count = T::kCluster, .index = rank}});
+  Ring<T> ring = make_ring<T>(
+      shared, barriers, product.a[0], product.b,
+      {.a = {.count = T::kSharersA, .index = T::kSharersA > 1 ? rank : 0},
+       .b = {.count = T::kSharersB, .index = T::kSharersB > 1 ? rank : 0, .first_rank = T::kSharersB > 1 ? 0 : rank}});
   begin_ring(T::kCluster);
 
   const int warpgroup = warpgroup_index();
@@ -289,7 +292,7 @@ __global__ __launch_bounds__(T::kThreads,
     const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
     uint8_t* const staging_of_all = ring.stages + T::kStages * T::kStageBytes + consumer * 4 * T::kStagingBytes;
     uint8_t* const staging = staging_of_all + thread / 32 * T::kStagingBytes;
-    ConsumerTurns turns{begins, consumer == 0 ? 1U : 0U};  // the first begins at once
+    ConsumerTurns turns(begins, consumer);
     int counted = 0;
     if constexpr (T::kStatistics) counted = counted_rows(product.statistics, product.phase[0].rows);
     for (int index = first, turn = 0; find_item(product, index, item); index += step, turn ^= 1) {
@@ -297,8 +300,8 @@ __global__ __launch_bounds__(T::kThreads,
         ring.pass(item.last - item.first);
         continue;
       }
-      const int row_in_tile = rank * T::kRows + (T::kTurns ? 0 : consumer * T::kRowBlocks * 64);
-      const int first_row = item.at.x * T::kClusterRows + row_in_tile;
+      const int row_in_tile = T::kTurns ? 0 : consumer * T::kRowBlocks * 64;
+      const int first_row = first_row_of<T>(item, rank) + row_in_tile, column = first_column_of<T>(item, rank);
       if (first_row >= product.phase[item.phase].rows) {
         pass_over_item(ring, thread, item.last - item.first);
         continue;
@@ -310,22 +313,23 @@ __global__ __launch_bounds__(T::kThreads,
       for (int rows = 0; rows < T::kRowBlocks; ++rows) {
         const int row_of_warp = rows * 64 + thread / 32 * 16;
         if (item.part >= 0) {
-          leave_half_sums<T>(d[rows], product.parts + int64_t{item.part} * (T::kClusterRows * T::kColumns),
-                             row_in_tile + row_of_warp);
+          leave_half_sums<T>(d[rows], product.parts + int64_t{item.part} * (T::kClusterRows * T::kClusterColumns),
+                             first_row + row_of_warp - item.at.x * T::kClusterRows,
+                             column - item.at.y * T::kClusterColumns);
         } else {
-          store_half_sums<T>(d[rows], product, product.phase[item.phase], first_row + row_of_warp,
-                             item.at.y * T::kColumns, staging, counted);
+          store_half_sums<T>(d[rows], product, product.phase[item.phase], first_row + row_of_warp, column, staging,
+                             counted);
           if constexpr (T::kStatistics) {
             const int slab_row = first_row + rows * 64;
             if (slab_row < product.phase[0].rows) {
-              store_slab<T>(product, slab_row, item.at.y * T::kColumns, counted, staging_of_all, consumer, thread);
+              store_slab<T>(product, slab_row, column, counted, staging_of_all, consumer, thread);
             }
           }
           if constexpr (T::kGradient) {
             const int slab_row = first_row + rows * 64;
             if (slab_row < product.phase[item.phase].rows) {
-              store_gradient_slab<T>(product, product.phase[item.phase], slab_row, item.at.y * T::kColumns,
-                                     staging_of_all, consumer, thread);
+              store_gradient_slab<T>(product, product.phase[item.phase], slab_row, column, staging_of_all, consumer,
+                                     thread);
             }
           }
         }

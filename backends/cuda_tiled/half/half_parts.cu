@@ -156,16 +156,17 @@ void add_half_parts(const HalfPlan& plan, cudaStream_t stream) {
   const bool bf16 = plan.element == HalfElement::kBf16;
   const int64_t tiles = int64_t{phase.row_tiles} * product.column_tiles - phase.whole_tiles;
   if (product.statistics.slabs != nullptr) {
-    const int64_t row_pieces = tile.columns / kPieceColumns, tile_pieces = tile.cluster_rows() / kSlabRows * row_pieces;
+    const int64_t row_pieces = tile.cluster_columns() / kPieceColumns,
+                  tile_pieces = tile.cluster_rows() / kSlabRows * row_pieces;
     launch_with(bf16 ? add_parts_with_statistics<true> : add_parts_with_statistics<false>,
                 {dim3(static_cast<unsigned>(tiles * tile_pieces)), dim3(kPieceThreads)}, {.early = true}, stream,
-                product, tile.cluster_rows(), tile.columns, Divider(tile_pieces), Divider(row_pieces));
+                product, tile.cluster_rows(), tile.cluster_columns(), Divider(tile_pieces), Divider(row_pieces));
     return;
   }
-  const int64_t tile_quads = int64_t{tile.cluster_rows()} * tile.columns / 4;
+  const int64_t tile_quads = int64_t{tile.cluster_rows()} * tile.cluster_columns() / 4;
   launch_with(bf16 ? add_parts_of_half<true> : add_parts_of_half<false>, cuda::thread_each(tiles * tile_quads),
-              {.early = true}, stream, product, Divider(tile_quads), Divider(tile.columns / 4), tile.cluster_rows(),
-              tiles * tile_quads);
+              {.early = true}, stream, product, Divider(tile_quads), Divider(tile.cluster_columns() / 4),
+              tile.cluster_rows(), tiles * tile_quads);
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -41,7 +41,8 @@ double time_of(const HalfPlan& plan, const Split& split, int64_t slots) {
   };
   double time = waves_time(split.whole, blocks);
   if (split.others == 0) return time;
-  const double bytes = 4.0 * tile.cluster_rows() * tile.columns * static_cast<double>(split.others) * split.splits;
+  const double bytes =
+      4.0 * tile.cluster_rows() * tile.cluster_columns() * static_cast<double>(split.others) * split.splits;
   return time + waves_time(split.others * split.splits, cuda::divide_up(blocks, split.splits)) + Cost::kSecondKernel +
          bytes / Cost::kPartBytes;
 }
@@ -82,7 +83,7 @@ constexpr auto kLaunches = []<std::size_t... kTiles>(std::index_sequence<kTiles.
 void plan_tiles(HalfPlan& plan, int multiprocessors, bool whole) {
   const HalfTile& tile = plan.tile_size();
   HalfProduct& product = plan.product;
-  product.column_tiles = cuda::divide_up(product.columns, tile.columns);
+  product.column_tiles = cuda::divide_up(product.columns, tile.cluster_columns());
   for (int i = 0; i < product.phases; ++i) {
     HalfPhase& phase = product.phase[static_cast<std::size_t>(i)];
     phase.row_tiles = cuda::divide_up(phase.rows, tile.cluster_rows());
@@ -105,7 +106,7 @@ void plan_tiles(HalfPlan& plan, int multiprocessors, bool whole) {
   phase.split_tiles = Divider(split.others);
   phase.items = static_cast<int>(split.whole + split.others * product.splits);
   plan.parts_bytes = sizeof(float) * static_cast<uint64_t>(split.others * product.splits) *
-                     static_cast<uint64_t>(tile.cluster_rows()) * static_cast<uint64_t>(tile.columns);
+                     static_cast<uint64_t>(tile.cluster_rows()) * static_cast<uint64_t>(tile.cluster_columns());
 }
 
 bool is_countable(const HalfPlan& plan) {
@@ -143,6 +144,12 @@ void run_half_product(const HalfPlan& plan, const HalfAddresses& addresses, int 
   const int64_t clusters = std::min(items, int64_t{multiprocessors} * tile.blocks / tile.cluster);
   kLaunches[static_cast<std::size_t>(plan.tile)](placed, static_cast<int>(clusters) * tile.cluster, stream);
   if (product.splits > 1) add_half_parts(placed, stream);
+}
+
+std::vector<std::string> half_variant_names(std::string_view family) {
+  std::vector<std::string> names;
+  for (const std::string_view tile : kHalfTileNames) names.push_back(std::string(family) + std::string(tile));
+  return names;
 }
 
 std::string half_refusal_of_gpu() {

@@ -14,9 +14,11 @@
 // pixel modulo s, so that no zero between the strides is multiplied.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include <cuda.h>
 #include <vector_types.h>
@@ -42,29 +44,49 @@ struct HalfTile {
   // threads store y: they have the rows at hand for HalfStatistics and HalfGradient, and end sooner where there is no
   // next tile.
   int pieces = 0;
-  // The tiles of a cluster of blocks lie one below the other: each block fetches its share of their b' and multicasts
-  // it to all.
+  // The tiles of a cluster of blocks lie one below the other and have the same b', or side by side and have the same
+  // a'. Each block fetches its share of that and multicasts it to all.
   int cluster = 1;
-  // Both consumers of a block take half of a tile's rows, or take turns: while one stores its tile the other
-  // multiplies.
+  bool side_by_side = false;
+  // The consumers of a block, a warpgroup each, share out a tile's rows, or two take turns: while one stores its tile
+  // the other multiplies.
+  int consumers = 2;
   bool turns = false;
 
-  constexpr int cluster_rows() const { return rows * cluster; }
+  constexpr int cluster_rows() const { return side_by_side ? rows : rows * cluster; }
+  constexpr int cluster_columns() const { return side_by_side ? columns * cluster : columns; }
+  // Of a' and of b', that each block fetches.
+  constexpr int rows_fetched() const { return side_by_side ? rows / cluster : rows; }
+  constexpr int columns_fetched() const { return side_by_side ? columns : columns / cluster; }
 };
 
 inline constexpr int kPieceRows = 16;  // of y', those of a warp
 
-// The tile of eight stages is for problems of few tiles, each of which then has a multiprocessor.
-inline constexpr std::array<HalfTile, 9> kHalfTiles = {
-    {{.rows = 128, .columns = 256, .stages = 4},
+// First the one that is nowhere far behind, which runs where nothing may be timed. The tile of eight stages is for
+// problems of few tiles, each of which then has a multiprocessor, that of 192 rows for those that then fill the GPU in
+// whole waves.
+inline constexpr std::array<HalfTile, 10> kHalfTiles = {
+    {{.rows = 128, .columns = 128, .stages = 3, .blocks = 2},
+     {.rows = 128, .columns = 256, .stages = 4},
      {.rows = 256, .columns = 128, .stages = 4},
-     {.rows = 128, .columns = 192, .stages = 5},
-     {.rows = 128, .columns = 128, .stages = 3, .blocks = 2},
      {.rows = 128, .columns = 64, .stages = 4, .blocks = 2},
      {.rows = 128, .columns = 64, .stages = 8},
      {.rows = 128, .columns = 256, .stages = 4, .pieces = 2},
      {.rows = 128, .columns = 256, .stages = 4, .pieces = 2, .cluster = 2},
-     {.rows = 128, .columns = 128, .stages = 6, .pieces = 2, .turns = true}}};
+     {.rows = 128, .columns = 128, .stages = 6, .pieces = 2, .turns = true},
+     {.rows = 128, .columns = 128, .stages = 6, .pieces = 2, .cluster = 2, .side_by_side = true, .turns = true},
+     {.rows = 192, .columns = 128, .stages = 5, .pieces = 1, .cluster = 2, .side_by_side = true, .consumers = 3}}};
+// Variants are named by their tiles: gemm:half_128x128, conv:half_128x128.
+inline constexpr std::array<std::string_view, kHalfTiles.size()> kHalfTileNames = {
+    "128x128",      "128x256",       "256x128",
+    "128x64",       "128x64_deep",   "128x256_bulk",
+    "128x256_pair", "128x128_turns", "128x128_turns_pair",
+    "192x128_pair"};
+
+// The index of a tile; kHalfTiles.size() if there is none of that name.
+constexpr int half_tile(std::string_view name) {
+  return static_cast<int>(std::ranges::find(kHalfTileNames, name) - kHalfTileNames.begin());
+}
 
 // Whether the tile takes HalfStatistics, and has registers for HalfGradient.
 constexpr bool can_end_statistics(int tile) { return kHalfTiles[static_cast<std::size_t>(tile)].pieces == 0; }
@@ -113,7 +135,7 @@ struct HalfPhase {
   TapAxis tap_columns;
   RowPlaces places;
   int rows = 0;
-  int row_tiles = 0;  // of all rows of a cluster, as everywhere here
+  int row_tiles = 0;  // of a cluster, as everywhere here
   int blocks = 0;     // of K
   // Tiles in bands of some rows, down a band first: those under way at a time share what they read of a' and b'.
   int band = 1;  // tiles

@@ -203,15 +203,16 @@ __device__ __forceinline__ void store_half_sums(const float (&d)[T::kColumns / 2
   if constexpr (T::kGradient) gradients.leave(lane, staging);
 }
 
-// The same rows' sums as a part, a tile of which half_lines.cu adds to the others; `row` is in the tile.
+// The same rows' sums as a part, a cluster's tile, which half_parts.cu adds to the others; `row` and `column` are in
+// it.
 template <class T>
-__device__ __forceinline__ void leave_half_sums(const float (&d)[T::kColumns / 2], float* part, int row) {
+__device__ __forceinline__ void leave_half_sums(const float (&d)[T::kColumns / 2], float* part, int row, int column) {
   const int lane = lane_index();
-  part += (row + lane / 4) * T::kColumns + lane % 4 * 2;
+  part += (row + lane / 4) * T::kClusterColumns + column + lane % 4 * 2;
 #pragma unroll
   for (int j = 0; j < T::kColumns / 8; ++j) {
     *reinterpret_cast<float2*>(part + j * 8) = make_float2(d[j * 4], d[j * 4 + 1]);
-    *reinterpret_cast<float2*>(part + 8 * T::kColumns + j * 8) = make_float2(d[j * 4 + 2], d[j * 4 + 3]);
+    *reinterpret_cast<float2*>(part + 8 * T::kClusterColumns + j * 8) = make_float2(d[j * 4 + 2], d[j * 4 + 3]);
   }
 }
 

@@ -2,6 +2,6 @@
 
 namespace gpunn::cuda_tiled {
 
-template void launch_half_tile<4>(const HalfPlan& plan, int blocks, cudaStream_t stream);
+template void launch_half_tile<half_tile("128x64")>(const HalfPlan& plan, int blocks, cudaStream_t stream);
 
 }  // namespace gpunn::cuda_tiled

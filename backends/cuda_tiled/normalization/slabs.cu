@@ -64,7 +64,7 @@ __device__ void join(const SlabPlan& plan, const float2* slabs, float2* of_group
     mine = ways.nothing();
     for (int i = line; active && i < plan.groups; i += kLines) {
       const float2 part = __ldcg(of_groups + i * plan.channels + channel);
-      mine = both(mine, ways.value(part, int64_t{i} * plan.group, plan.group));
+      mine = both(mine, ways.value(part, i * plan.group, plan.group));
     }
     mine = merge_lines(mine, both);
   }
@@ -74,13 +74,13 @@ __device__ void join(const SlabPlan& plan, const float2* slabs, float2* of_group
 // Of means and squares, by the rows that count.
 struct MomentsOfSlabs {
   int64_t counted;
-  int slab_rows;
+  const SlabRows& of_slab;
 
   static __device__ Moments nothing() { return {0.0F, 0.0F, 0.0F}; }
   static __device__ Moments both(const Moments& a, const Moments& b) { return merge(a, b); }
   static __device__ float2 part(const Moments& all) { return make_float2(all.mean, all.squares); }
-  __device__ Moments value(float2 part, int64_t first, int slabs) const {
-    const int64_t rows = min(max(counted - first * slab_rows, int64_t{0}), int64_t{slabs} * slab_rows);
+  __device__ Moments value(float2 part, int first, int slabs) const {
+    const int64_t rows = min(of_slab.before(first + slabs), counted) - min(of_slab.before(first), counted);
     return {static_cast<float>(rows), part.x, part.y};
   }
 };
@@ -89,7 +89,7 @@ struct SumsOfSlabs {
   static __device__ float2 nothing() { return make_float2(0.0F, 0.0F); }
   static __device__ float2 both(float2 a, float2 b) { return make_float2(a.x + b.x, a.y + b.y); }
   static __device__ float2 part(float2 all) { return all; }
-  static __device__ float2 value(float2 part, int64_t /*first*/, int /*slabs*/) { return part; }
+  static __device__ float2 value(float2 part, int /*first*/, int /*slabs*/) { return part; }
 };
 
 template <class T>
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kBlock)
   wait_for_kernel_before();
   const int64_t counted =
       f.count == nullptr ? plan.rows : min(static_cast<int64_t>(max(*f.count, 0)) * plan.pixels, plan.rows);
-  join(plan, slabs, of_groups, counters, MomentsOfSlabs{counted, plan.slab_rows},
+  join(plan, slabs, of_groups, counters, MomentsOfSlabs{counted, plan.of_slab},
        [&](int64_t channel, const Moments& all) { channels_last::keep_statistics(f, channel, all); });
 }
 
@@ -128,14 +128,12 @@ uint64_t SlabPlan::workspace_bytes() const {
 
 std::size_t SlabPlan::counters() const { return static_cast<std::size_t>(tiles_of(*this)); }
 
-SlabPlan slab_plan(const backends::BatchNorm& shape, int slab_rows) {
-  SlabPlan plan = slab_plan_of(shape, static_cast<int>(cuda::divide_up(shape.rows * shape.size, slab_rows)));
-  plan.slab_rows = slab_rows;
-  return plan;
-}
-
-SlabPlan slab_plan_of(const backends::BatchNorm& shape, int slabs) {
-  SlabPlan plan{.rows = shape.rows * shape.size, .channels = shape.channels, .pixels = shape.size, .slabs = slabs};
+SlabPlan slab_plan(const backends::BatchNorm& shape, int slabs, const SlabRows& of_slab) {
+  SlabPlan plan{.rows = shape.rows * shape.size,
+                .channels = shape.channels,
+                .pixels = shape.size,
+                .of_slab = of_slab,
+                .slabs = slabs};
   const int64_t groups = std::max<int64_t>(1, kBlocks / tiles_of(plan));
   plan.group = static_cast<int>(std::max<int64_t>(kLeastGroup, cuda::divide_up(int64_t{plan.slabs}, groups)));
   plan.groups = std::max(1, cuda::divide_up(plan.slabs, plan.group));

@@ -9,6 +9,7 @@
 #include <vector_types.h>
 
 #include "normalization/arguments.hpp"
+#include "normalization/slab_rows.cuh"
 
 namespace gpunn::cuda_tiled {
 
@@ -16,7 +17,7 @@ struct SlabPlan {
   int64_t rows = 0;  // pixels of all images
   int64_t channels = 0;
   int64_t pixels = 1;  // of an image
-  int slab_rows = 1;   // the last slab may have fewer
+  SlabRows of_slab;
   int slabs = 0;
   int group = 1;  // slabs that a block puts together
   int groups = 1;
@@ -26,9 +27,8 @@ struct SlabPlan {
   std::size_t counters() const;      // a Counters (counters.hpp) of so many
 };
 
-SlabPlan slab_plan(const backends::BatchNorm& shape, int slab_rows);
-// Of so many slabs, of any rows.
-SlabPlan slab_plan_of(const backends::BatchNorm& shape, int slabs);
+// Of the rows of `of_slab` where the slabs are of means.
+SlabPlan slab_plan(const backends::BatchNorm& shape, int slabs, const SlabRows& of_slab = {});
 
 // f.parts are not used. `workspace` is of workspace_bytes(), and has the slabs.
 template <class T>

@@ -211,7 +211,7 @@ struct CrossEntropyBackward {
 };
 
 template <class Op, int lanes, int count>
-__global__ void __launch_bounds__(kThreads) by_rows(Op op, int64_t rows, int64_t columns) {
+__global__ void __launch_bounds__(cuda::kThreads) by_rows(Op op, int64_t rows, int64_t columns) {
   op(Row<lanes, count>(rows, columns));
 }
 

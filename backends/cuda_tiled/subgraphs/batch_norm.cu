@@ -1,10 +1,12 @@
 #include <gpunn/op_signature.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "common/subgraphs/batch_norm.hpp"
 #include "conv/half/half_convolution.hpp"
@@ -33,7 +35,6 @@ struct NormPlan {
   uint64_t signs_at = 0;                       // in the workspace, where the backward keeps them
   std::optional<HalfConvolution> convolution;  // in front
   uint64_t convolution_bytes = 0;              // of the workspace, at its beginning
-  SlabPlan slabs;
 };
 
 // Whether the backward keeps a bit of each number of the ReLU's output, to read that once instead of twice.
@@ -60,6 +61,12 @@ std::optional<NormPlan> plan_norm(const ProgramDesc& desc, std::size_t first, st
   return plan;
 }
 
+// What the convolution's kernel leaves behind it.
+SlabPlan slabs_of(const NormPlan& plan, int kernel) {
+  const HalfSlabs slabs = half_slabs(*plan.convolution, kernel);
+  return slab_plan(plan.run.shape, slabs.count, slabs.rows);
+}
+
 // The same of those that begin with a convolution of channels-last images in half precision.
 std::optional<NormPlan> plan_convolution(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   NormPlan plan;
@@ -75,11 +82,15 @@ std::optional<NormPlan> plan_convolution(const ProgramDesc& desc, std::size_t fi
     return std::nullopt;
   }
   if (is_stem(*plan.convolution)) return std::nullopt;  // kernels of its own, without statistics, are faster
-  const std::optional<uint64_t> bytes = half_convolution_workspace(*plan.convolution);
-  if (!bytes) return std::nullopt;
-  plan.convolution_bytes = cuda::workspace_aligned(*bytes);
-  plan.slabs = slab_plan(run.shape, kSlabRows);
-  plan.workspace_bytes = plan.convolution_bytes + plan.slabs.workspace_bytes();
+  const std::vector<int> kernels = half_kernels(*plan.convolution);
+  if (kernels.empty()) return std::nullopt;
+  uint64_t slab_bytes = 0;
+  for (const int kernel : kernels) {
+    plan.convolution_bytes =
+        std::max(plan.convolution_bytes, cuda::workspace_aligned(half_kernel_workspace(*plan.convolution, kernel)));
+    slab_bytes = std::max(slab_bytes, slabs_of(plan, kernel).workspace_bytes());
+  }
+  plan.workspace_bytes = plan.convolution_bytes + slab_bytes;
   return plan;
 }
 
@@ -159,8 +170,12 @@ struct ConvolutionIds {
 // A convolution with the batch norm behind it.
 class ConvolutionNorm final : public Subgraph {
  public:
-  ConvolutionNorm(NormPlan plan, const ConvolutionIds& ids, int tile)
-      : plan_(std::move(plan)), ids_(ids), tile_(tile), counters_(plan_.slabs.counters()) {}
+  ConvolutionNorm(NormPlan plan, const ConvolutionIds& ids, int kernel)
+      : plan_(std::move(plan)),
+        ids_(ids),
+        kernel_(kernel),
+        slabs_(slabs_of(plan_, kernel)),
+        counters_(slabs_.counters()) {}
 
   void enqueue(Stream& stream, const SubgraphArgs& args) override {
     const cudaStream_t native = cuda::native(stream);
@@ -168,16 +183,16 @@ class ConvolutionNorm final : public Subgraph {
     auto* const slabs = reinterpret_cast<float2*>(room + plan_.convolution_bytes);
     const backends::BatchNorm& shape = plan_.run.shape;
     const int32_t* const images = shape.counted ? args.data<int32_t>(plan_.run.inputs[5]) : nullptr;
-    run_half_convolution(*plan_.convolution, tile_,
-                         {.inputs = {args.data<void>(ids_.x), args.data<void>(ids_.w)},
-                          .output = args.data<void>(ids_.y),
-                          .workspace = room,
-                          .statistics = {.slabs = slabs, .images = images, .pixels = static_cast<int>(shape.size)}},
-                         native);
+    run_half_kernel(*plan_.convolution, kernel_,
+                    {.inputs = {args.data<void>(ids_.x), args.data<void>(ids_.w)},
+                     .output = args.data<void>(ids_.y),
+                     .workspace = room,
+                     .statistics = {.slabs = slabs, .images = images, .pixels = static_cast<int>(shape.size)}},
+                    native);
     by_dtype(plan_.run.dtype, [&](auto number) {
       using T = decltype(number);
       if constexpr (!std::is_same_v<T, float>) {
-        run_batch_norm_of_slabs(shape, plan_.slabs, forward_of<T>(plan_, args), slabs, counters_.data(), native);
+        run_batch_norm_of_slabs(shape, slabs_, forward_of<T>(plan_, args), slabs, counters_.data(), native);
       }
     });
   }
@@ -185,7 +200,8 @@ class ConvolutionNorm final : public Subgraph {
  private:
   NormPlan plan_;
   ConvolutionIds ids_;
-  int tile_;
+  int kernel_;
+  SlabPlan slabs_;
   Counters counters_;
 };
 
@@ -210,9 +226,9 @@ std::unique_ptr<Subgraph> create_norm(TiledDevice& device, const ProgramDesc& de
   if (!plan) plan = plan_norm(desc, first, count);
   if (!plan || plan->run.ops != count) throw Failure(GPUNN_INVALID_ARGUMENT, "not a batch norm that was fused");
   if (plan->convolution) {
-    const int tile = choose_half_tile(device, desc.op(first), *plan->convolution);
+    const int kernel = choose_half_kernel(device, desc.op(first), *plan->convolution);
     const ConvolutionIds ids{desc.inputs(first)[0], desc.inputs(first)[1], desc.outputs(first)[0]};
-    return std::make_unique<ConvolutionNorm>(std::move(*plan), ids, tile);
+    return std::make_unique<ConvolutionNorm>(std::move(*plan), ids, kernel);
   }
   return make_subgraph([plan = std::move(*plan)](Stream& stream, const SubgraphArgs& args) {
     by_dtype(plan.run.dtype, [&](auto number) { run_norm<decltype(number)>(plan, cuda::native(stream), args); });

@@ -1,8 +1,10 @@
 #include <gpunn/op_signature.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -32,11 +34,15 @@ constexpr int64_t kLeastElements = int64_t{1} << 23;
 struct GradientPlan {
   NormSubgraph run;
   HalfConvolution convolution;
-  SlabPlan slabs;
   uint64_t masked_at = 0;
   uint64_t slabs_at = 0;
   uint64_t workspace_bytes = 0;
 };
+
+// What the data gradient's kernel leaves behind it.
+SlabPlan slabs_of(const GradientPlan& plan, int kernel) {
+  return slab_plan(plan.run.shape, half_slabs(plan.convolution, kernel).count);
+}
 
 // Nothing where no subgraph begins with this op.
 std::optional<GradientPlan> plan_gradient(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
@@ -54,15 +60,18 @@ std::optional<GradientPlan> plan_gradient(const ProgramDesc& desc, std::size_t f
     return std::nullopt;
   }
   plan.convolution.gradient = true;
-  const std::optional<uint64_t> bytes = half_convolution_workspace(plan.convolution);
-  if (!bytes) return std::nullopt;
-  plan.slabs = slab_plan_of(shape, half_gradient_slabs(plan.convolution));
-  plan.masked_at = cuda::workspace_aligned(*bytes);
+  const std::vector<int> kernels = half_kernels(plan.convolution);
+  if (kernels.empty()) return std::nullopt;
+  uint64_t slab_bytes = 0;
+  for (const int kernel : kernels) {
+    plan.masked_at = std::max(plan.masked_at, cuda::workspace_aligned(half_kernel_workspace(plan.convolution, kernel)));
+    slab_bytes = std::max(slab_bytes, slabs_of(plan, kernel).workspace_bytes());
+  }
   plan.slabs_at = plan.masked_at;
   if (run.masked < 0) {
     plan.slabs_at += cuda::workspace_aligned(static_cast<uint64_t>(shape.elements()) * sizeof(uint16_t));
   }
-  plan.workspace_bytes = plan.slabs_at + plan.slabs.workspace_bytes();
+  plan.workspace_bytes = plan.slabs_at + slab_bytes;
   return plan;
 }
 
@@ -79,8 +88,12 @@ struct ConvolutionIds {
 
 class GradientNorm final : public Subgraph {
  public:
-  GradientNorm(GradientPlan plan, const ConvolutionIds& ids, int tile)
-      : plan_(std::move(plan)), ids_(ids), tile_(tile), counters_(plan_.slabs.counters()) {}
+  GradientNorm(GradientPlan plan, const ConvolutionIds& ids, int kernel)
+      : plan_(std::move(plan)),
+        ids_(ids),
+        kernel_(kernel),
+        slabs_(slabs_of(plan_, kernel)),
+        counters_(slabs_.counters()) {}
 
   void enqueue(Stream& stream, const SubgraphArgs& args) override {
     if (plan_.run.dtype == GPUNN_BF16)
@@ -99,17 +112,17 @@ class GradientNorm final : public Subgraph {
     auto* const slabs = reinterpret_cast<float2*>(room + plan_.slabs_at);
     const int32_t* const images = run.shape.counted ? args.data<int32_t>(run.inputs[5]) : nullptr;
     T* const masked = run.masked < 0 ? reinterpret_cast<T*>(room + plan_.masked_at) : args.data<T>(run.masked);
-    run_half_convolution(plan_.convolution, tile_,
-                         {.inputs = {args.data<void>(ids_.dy), args.data<void>(ids_.w)},
-                          .output = masked,
-                          .workspace = room,
-                          .gradient = {.more = run.other < 0 ? nullptr : args.data<void>(run.other),
-                                       .relu_y = args.data<void>(run.y),
-                                       .x = args.data<void>(run.inputs[1]),
-                                       .mean = in(3),
-                                       .slabs = slabs,
-                                       .images = images}},
-                         stream);
+    run_half_kernel(plan_.convolution, kernel_,
+                    {.inputs = {args.data<void>(ids_.dy), args.data<void>(ids_.w)},
+                     .output = masked,
+                     .workspace = room,
+                     .gradient = {.more = run.other < 0 ? nullptr : args.data<void>(run.other),
+                                  .relu_y = args.data<void>(run.y),
+                                  .x = args.data<void>(run.inputs[1]),
+                                  .mean = in(3),
+                                  .slabs = slabs,
+                                  .images = images}},
+                    stream);
     const Backward<T> b{.dy = nullptr,
                         .more_dy = nullptr,
                         .relu_y = nullptr,
@@ -124,12 +137,13 @@ class GradientNorm final : public Subgraph {
                         .dx = args.data<T>(run.outputs[0]),
                         .dgamma = out(1),
                         .dbeta = out(2)};
-    run_batch_norm_backward_of_slabs(run.shape, plan_.slabs, b, slabs, counters_.data(), stream);
+    run_batch_norm_backward_of_slabs(run.shape, slabs_, b, slabs, counters_.data(), stream);
   }
 
   GradientPlan plan_;
   ConvolutionIds ids_;
-  int tile_;
+  int kernel_;
+  SlabPlan slabs_;
   Counters counters_;
 };
 
@@ -148,9 +162,9 @@ std::unique_ptr<Subgraph> create_gradient_norm(TiledDevice& device, const Progra
                                                std::size_t count) {
   std::optional<GradientPlan> plan = plan_gradient(desc, first, count);
   if (!plan || plan->run.ops != count) throw Failure(GPUNN_INVALID_ARGUMENT, "not a data gradient that was fused");
-  const int tile = choose_half_tile(device, desc.op(first), plan->convolution);
+  const int kernel = choose_half_kernel(device, desc.op(first), plan->convolution);
   const ConvolutionIds ids{desc.inputs(first)[0], desc.inputs(first)[1]};
-  return std::make_unique<GradientNorm>(std::move(*plan), ids, tile);
+  return std::make_unique<GradientNorm>(std::move(*plan), ids, kernel);
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -339,52 +339,8 @@ uint64_t workspace(const HalfConvolution& problem) {
   return plan_of(problem, kTile).half.workspace_bytes();
 }
 
-template <int kTile>
-void run(const HalfConvolution& problem, cudaStream_t stream, const OpArgs& args) {
-  run_half_convolution(problem, kTile,
-                       {.inputs = {args.in<void>(0), args.in<void>(1)},
-                        .bias = problem.bias ? args.in<float>(2) : nullptr,
-                        .residual = problem.residual ? args.in<void>(3) : nullptr,
-                        .output = args.out<void>(0),
-                        .workspace = args.workspace<void>()},
-                       stream);
-}
-
-template <int kTile>
-Variant<HalfConvolution> variant(const char* name) {
-  return {.name = name, .refuses = refuses<kTile>, .workspace_bytes = workspace<kTile>, .run = run<kTile>};
-}
-
-// By tile. First the one that is nowhere far behind, which runs where nothing may be timed.
-constexpr std::array<std::pair<int, const char*>, kHalfTiles.size()> kVariants = {{{3, "conv:half_128x128"},
-                                                                                   {0, "conv:half_128x256"},
-                                                                                   {1, "conv:half_256x128"},
-                                                                                   {2, "conv:half_128x192"},
-                                                                                   {4, "conv:half_128x64"},
-                                                                                   {5, "conv:half_128x64_deep"},
-                                                                                   {6, "conv:half_128x256_bulk"},
-                                                                                   {7, "conv:half_128x256_pair"},
-                                                                                   {8, "conv:half_128x128_turns"}}};
-
-}  // namespace
-
-HalfConvolution half_forward_problem(const OpDesc& desc) {
-  return problem_of(desc, ConvolutionPass::forward, convolution_of(desc));
-}
-
-HalfConvolution half_backward_data_problem(const OpDesc& desc) {
-  return problem_of(desc, ConvolutionPass::backward_data, convolution_backward_data_of(desc));
-}
-
-int half_gradient_slabs(const HalfConvolution& problem) {
-  const HalfProduct product = plan_of(problem, 0).half.product;
-  const HalfPhase& last = product.phase[static_cast<std::size_t>(product.phases - 1)];
-  return last.first_slab + cuda::divide_up(last.rows, kSlabRows);
-}
-
-void run_half_convolution(const HalfConvolution& problem, int tile_index, const HalfConvolutionArgs& args,
-                          cudaStream_t stream) {
-  ConvolutionPlan plan = plan_of(problem, tile_index);
+void run_tile(const HalfConvolution& problem, int index, const HalfConvolutionArgs& args, cudaStream_t stream) {
+  ConvolutionPlan plan = plan_of(problem, index);
   HalfPlan& half = plan.half;
   HalfProduct& product = half.product;
   const HalfTile& tile = half.tile_size();
@@ -401,18 +357,18 @@ void run_half_convolution(const HalfConvolution& problem, int tile_index, const 
     product.b =
         gathered ? windows_map(plan, 0, half.b, shape.batch, b, kHalfBlockK) : matrix_map(half.b, b, kHalfBlockK);
   } else {
+    const int rows_a = tile.rows_fetched();
     for (std::size_t i = 0; i < static_cast<std::size_t>(product.phases); ++i) {
       // A phase without taps reads nothing; its map is never used.
       if (product.phase[i].blocks == 0) continue;
-      product.a[i] =
-          gathered ? windows_map(plan, i, half.a, shape.batch, a, tile.rows) : matrix_map(half.a, a, tile.rows);
+      product.a[i] = gathered ? windows_map(plan, i, half.a, shape.batch, a, rows_a) : matrix_map(half.a, a, rows_a);
     }
     product.b = half_tensor_map({.data = b,
                                  .inner = half.b.line,
                                  .taps = plan.unfolded ? 1 : taps_of(shape),
                                  .outer = shape.group_outputs,
                                  .pitch = half.b.pitch()},
-                                half.major_b == Major::kK ? tile.columns / tile.cluster : kHalfBlockK);
+                                half.major_b == Major::kK ? tile.columns_fetched() : kHalfBlockK);
   }
   run_half_product(half,
                    {.y = args.output,
@@ -424,28 +380,81 @@ void run_half_convolution(const HalfConvolution& problem, int tile_index, const 
                    multiprocessors(), stream);
 }
 
+template <int kTile>
+void run(const HalfConvolution& problem, cudaStream_t stream, const OpArgs& args) {
+  run_tile(problem, kTile, half_arguments(problem, args), stream);
+}
+
+}  // namespace
+
+HalfConvolution half_forward_problem(const OpDesc& desc) {
+  return problem_of(desc, ConvolutionPass::forward, convolution_of(desc));
+}
+
+HalfConvolution half_backward_data_problem(const OpDesc& desc) {
+  return problem_of(desc, ConvolutionPass::backward_data, convolution_backward_data_of(desc));
+}
+
 std::vector<Variant<HalfConvolution>> half_convolution_variants() {
-  return []<std::size_t... kIndices>(std::index_sequence<kIndices...>) {
-    return std::vector<Variant<HalfConvolution>>{variant<kVariants[kIndices].first>(kVariants[kIndices].second)...};
+  static const std::vector<std::string> names = half_variant_names("conv:half_");
+  return []<std::size_t... kTiles>(std::index_sequence<kTiles...>) {
+    return std::vector<Variant<HalfConvolution>>{{.name = names[kTiles].c_str(),
+                                                  .refuses = refuses<kTiles>,
+                                                  .workspace_bytes = workspace<kTiles>,
+                                                  .run = run<kTiles>}...};
   }
-  (std::make_index_sequence<kVariants.size()>());
+  (std::make_index_sequence<kHalfTiles.size()>());
 }
 
-std::optional<uint64_t> half_convolution_workspace(const HalfConvolution& problem) {
-  std::optional<uint64_t> most;
-  for (const auto& [tile, name] : kVariants) {
-    if (!refusal_of(problem, tile).empty()) continue;
-    most = std::max(most.value_or(0), plan_of(problem, tile).half.workspace_bytes());
-  }
-  return most;
+namespace {
+
+// By kernel: the tiles, then kPatchKernel.
+std::vector<Variant<HalfConvolution>> ended_variants() {
+  std::vector<Variant<HalfConvolution>> variants = half_convolution_variants();
+  variants.push_back(patch_variant());
+  return variants;
 }
 
-int choose_half_tile(TiledDevice& device, const OpDesc& desc, const HalfConvolution& problem) {
-  const VariantList<HalfConvolution> list{half_convolution_variants()};
+}  // namespace
+
+HalfConvolutionArgs half_arguments(const HalfConvolution& problem, const OpArgs& args) {
+  return {.inputs = {args.in<void>(0), args.in<void>(1)},
+          .bias = problem.bias ? args.in<float>(2) : nullptr,
+          .residual = problem.residual ? args.in<void>(3) : nullptr,
+          .output = args.out<void>(0),
+          .workspace = args.workspace<void>()};
+}
+
+std::vector<int> half_kernels(const HalfConvolution& problem) {
+  const std::vector<Variant<HalfConvolution>> variants = ended_variants();
+  std::vector<int> kernels;
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    if (variants[i].refuses(problem).empty()) kernels.push_back(static_cast<int>(i));
+  }
+  return kernels;
+}
+
+int choose_half_kernel(TiledDevice& device, const OpDesc& desc, const HalfConvolution& problem) {
+  const VariantList<HalfConvolution> list{ended_variants()};
   const std::string chosen = choose_variant(device, desc, list, problem, half_key_of(problem))->name();
-  const auto* const found =
-      std::ranges::find_if(kVariants, [&](const auto& variant) { return variant.second == chosen; });
-  return found->first;
+  const auto found = std::ranges::find(list.variants, chosen, &Variant<HalfConvolution>::name);
+  return static_cast<int>(found - list.variants.begin());
+}
+
+uint64_t half_kernel_workspace(const HalfConvolution& problem, int kernel) {
+  return ended_variants()[static_cast<std::size_t>(kernel)].workspace_of(problem);
+}
+
+void run_half_kernel(const HalfConvolution& problem, int kernel, const HalfConvolutionArgs& args, cudaStream_t stream) {
+  if (kernel == kPatchKernel) return run_patch_convolution(problem, args, stream);
+  run_tile(problem, kernel, args, stream);
+}
+
+HalfSlabs half_slabs(const HalfConvolution& problem, int kernel) {
+  if (kernel == kPatchKernel) return patch_slabs(problem);
+  const HalfProduct product = plan_of(problem, kernel).half.product;
+  const HalfPhase& last = product.phase[static_cast<std::size_t>(product.phases - 1)];
+  return {.count = last.first_slab + cuda::divide_up(last.rows, kSlabRows), .rows = equal_slabs(last.rows, kSlabRows)};
 }
 
 void add_half_convolution_kernels(TiledDevice& device) {
@@ -455,11 +464,12 @@ void add_half_convolution_kernels(TiledDevice& device) {
     variants.insert(variants.end(), special.begin(), special.end());
     add_variants(device, op, problem, half_key_of, std::move(variants), Dtypes::floating, Layouts::channels_last_too);
   };
-  add(GPUNN_OP_CONV2D, half_forward_problem, {stem_variant(), narrow_variant()});
-  add(GPUNN_OP_CONV2D_BIAS_ACTIVATION, bias_activation_problem_of_half, {stem_variant(), narrow_variant()});
-  add(GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION, bias_add_activation_problem, {});
-  add(GPUNN_OP_CONV2D_BACKWARD_DATA, half_backward_data_problem, {});
-  add(GPUNN_OP_CONV2D_BACKWARD_FILTER, backward_filter_problem, {stem_variant(), patch_variant()});
+  add(GPUNN_OP_CONV2D, half_forward_problem, {stem_variant(), narrow_variant(), patch_variant()});
+  add(GPUNN_OP_CONV2D_BIAS_ACTIVATION, bias_activation_problem_of_half,
+      {stem_variant(), narrow_variant(), patch_variant()});
+  add(GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION, bias_add_activation_problem, {patch_variant()});
+  add(GPUNN_OP_CONV2D_BACKWARD_DATA, half_backward_data_problem, {patch_variant()});
+  add(GPUNN_OP_CONV2D_BACKWARD_FILTER, backward_filter_problem, {stem_variant(), patch_wgrad_variant()});
 }
 
 }  // namespace gpunn::cuda_tiled

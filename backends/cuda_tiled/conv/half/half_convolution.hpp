@@ -4,12 +4,12 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/convolution.hpp"
 #include "half/half_plan.hpp"
+#include "normalization/slab_rows.cuh"
 #include "variants.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -39,19 +39,29 @@ struct HalfConvolutionArgs {
   const void* residual = nullptr;
   void* output = nullptr;
   void* workspace = nullptr;
-  HalfStatistics statistics = {};  // with problem.statistics and a tile that can_end_statistics
-  HalfGradient gradient = {};      // with problem.gradient and a tile that can_end_gradient
+  HalfStatistics statistics = {};  // with problem.statistics
+  HalfGradient gradient = {};      // with problem.gradient
 };
+// Those of the op itself.
+HalfConvolutionArgs half_arguments(const HalfConvolution& problem, const OpArgs& args);
 
-// Runs with this tile of kHalfTiles.
-void run_half_convolution(const HalfConvolution& problem, int tile_index, const HalfConvolutionArgs& args,
-                          cudaStream_t stream);
-// How many slabs the sums behind a data gradient have (HalfGradient).
-int half_gradient_slabs(const HalfConvolution& problem);
-// The workspace in bytes, enough for any tile; nothing if no kernel serves the problem.
-std::optional<uint64_t> half_convolution_workspace(const HalfConvolution& problem);
-// The tile that the autotuner chooses for the op of `desc`.
-int choose_half_tile(TiledDevice& device, const OpDesc& desc, const HalfConvolution& problem);
+// A kernel with HalfStatistics or HalfGradient behind it: a tile of kHalfTiles, or the kernel of patches.
+inline constexpr int kPatchKernel = static_cast<int>(kHalfTiles.size());
+
+// The kernels that serve the problem, its statistics or sums included.
+std::vector<int> half_kernels(const HalfConvolution& problem);
+// The one of them that the autotuner chooses for the op of `desc`.
+int choose_half_kernel(TiledDevice& device, const OpDesc& desc, const HalfConvolution& problem);
+// In bytes.
+uint64_t half_kernel_workspace(const HalfConvolution& problem, int kernel);
+void run_half_kernel(const HalfConvolution& problem, int kernel, const HalfConvolutionArgs& args, cudaStream_t stream);
+
+// The slabs that a kernel leaves.
+struct HalfSlabs {
+  int count = 0;
+  SlabRows rows;
+};
+HalfSlabs half_slabs(const HalfConvolution& problem, int kernel);
 
 // The variants conv:half_128x256 and so on, named by their tiles.
 std::vector<Variant<HalfConvolution>> half_convolution_variants();

@@ -1,34 +1,40 @@
-// conv:half_patch: the weight gradient of 3x3 convolutions, which fetches x once for all nine taps. As a product
-// (half_product.hpp) it would fetch x once for each, so that a tile of 64 filters waits for the L2 cache.
+// conv:half_patch: 3x3 convolutions of stride 1 of at most 64 channels, and their data gradients, which are
+// convolutions of dy. As a product (half_product.hpp) one would fetch x once for each of the nine taps, and a tile of
+// 64 filters waits for that.
 //
-// A thread block has the gradients of 64 filters by nine taps and 64 channels. K runs through the output pixels, some
-// rows of an image at a time, of which TMA brings a stage: dy's rows, with zeros behind each, and the patch of x that
-// their windows see. Both have rows of the same pitch, as long as a patch's, so a tap is an offset in shared memory:
+// A thread block keeps the weights of 64 filters in shared memory and walks over the images. Of an image the output's
+// pixels are counted with gaps behind each row, as many as a row of x has columns more that its windows see. A tile has
+// kPixels such pixels, and TMA brings the rows of x that they see, its patch, with the same pitch. So a tap is an
+// offset in shared memory, and the transposed product
 //
-//   dw[filter, tap, channel] += sum over i of dy[i, filter] x[i + row_of_tap * pitch + column_of_tap, channel]
+//   y[filter, i] = sum over tap, channel of w[filter, tap, channel] x[i + row_of_tap * pitch + column_of_tap, channel]
 //
-// where i counts a stage's pixels, and the zeros behind dy's rows stand against pixels of x that wrap to the next row.
-// Each of three warpgroups has the taps of a row: to wgmma these are one matrix of 3 x 64 columns, whose blocks of 64
-// lie one pixel apart. The swizzle depends on the address alone, so that a tile may begin at any pixel.
+// has 64 rows and kPixels columns, of which those in the gaps are left out. The swizzle of 128 bytes depends on the
+// address alone, so that wgmma may begin at any pixel.
 //
-// The blocks share out all images' rows. A cluster of them adds its sums through shared memory and leaves them in
-// memory, where a second kernel adds those of all clusters in their order.
+// Two warpgroups take turns with tiles: while one stores, the other multiplies.
 #include <algorithm>
 #include <cstdint>
 
 #include "architecture.hpp"
 #include "conv/convolution.hpp"
+#include "conv/half/half_patch.cuh"
 #include "conv/half/half_patch.hpp"
 #include "cuda_common/divide_up.hpp"
 #include "dependent_launch.cuh"
 #include "divider.cuh"
+#include "epilogue.cuh"
 #include "gemm/wgmma/cluster.cuh"
 #include "gemm/wgmma/wgmma.cuh"
+#include "half/consumer_turns.cuh"
 #include "half/half_copies.cuh"
+#include "half/half_gradient.cuh"
 #include "half/half_instructions.cuh"
 #include "half/half_store.cuh"
 #include "launch.hpp"
+#include "moments.cuh"
 #include "shared_memory.hpp"
+#include "warp.hpp"
 
 namespace gpunn::cuda_tiled {
 namespace {
@@ -38,367 +44,513 @@ using backends::Refusal;
 using backends::require;
 using cuda::divide_up;
 
-constexpr int kPatchTaps = 3;                                // of a row, and of a column
-constexpr int kPatchWidth = 64;                              // filters and channels of a block
-constexpr int kPatchSums = kPatchTaps * kPatchWidth;         // of a filter, those of a warpgroup
-constexpr int kPatchThreads = kPatchTaps * kWarpgroup + 32;  // one more warp fills the ring
-constexpr int kFilterSums = kPatchTaps * kPatchSums;         // of a filter
-constexpr int kPatchTile = kPatchWidth * kFilterSums;        // sums of a block
-constexpr int kPatchCluster = 4;
-// In shared memory, so that eight filters' pairs of sums lie in different banks.
-constexpr int kFilterPitch = kFilterSums + 8;
-constexpr int kSumsBytes = kPatchWidth * kFilterPitch * int{sizeof(float)};
-constexpr int kPatchStep = 16;  // pixels that wgmma takes
-constexpr int kMostPatchStages = 6;
-constexpr int kEnoughPatchStages = 4;
-constexpr int kLeastPatchStages = 2;
-constexpr int kMostBox = 256;
+constexpr int kPatchFilters = 64;   // of a block
+constexpr int kPatchChannels = 64;  // at most, of x
+constexpr int kAllTaps = kPatchTaps * kPatchTaps;
+constexpr int kTapBytes = kPatchFilters * kLineBytes;  // of weights
+constexpr int kWeightBytes = kAllTaps * kTapBytes;
+constexpr int kPatchConsumers = 2;
+constexpr int kPatchThreads = (kPatchConsumers + 1) * kWarpgroup;  // a thread of the last warpgroup fills the ring
+constexpr uint32_t kPatchProducerRegisters = 40, kPatchConsumerRegisters = 232;
+// A warp stores this many pixels of its 16 filters at a time.
+constexpr int kStoredPixels = 16;
+constexpr int kStoredFilters = 16;
+constexpr int kPatchStagingBytes = kStoredPixels * kStoredFilters * int{sizeof(uint16_t)};
+constexpr int kAllStagingBytes = kPatchConsumers * kWarpgroup / 32 * kPatchStagingBytes;
 
-struct PatchWgrad {
-  CUtensorMap dy{}, x{};
-  float* parts = nullptr;  // [cluster][tile][filter][tap][channel]
-  void* dw = nullptr;
-  int channel_tiles = 1, tiles = 1;
+struct PatchConvolution {
+  CUtensorMap x{}, w{};
+  void* y = nullptr;
+  Epilogue epilogue{};
+  const void* residual = nullptr;  // laid out as y
+  HalfStatistics statistics{};     // a slab a tile
+  HalfGradient gradient{};         // likewise
+  int height = 0, width = 0;       // of y
+  int filters = 0;                 // of y
+  int filter_tiles = 1;
   int row_pad = 0, column_pad = 0, row_dilation = 1, column_dilation = 1;
-  int rows = 0;   // of dy, a stage
-  int pitch = 0;  // pixels of a row in shared memory
-  int steps = 0;  // of a stage
+  int pixels = 0;      // of a tile, with gaps
+  int patch_rows = 0;  // of x
+  Divider pitch = {};  // pixels of a row
+  int channel_steps = 0;
   int stages = 0;
-  int units = 0;  // stages' contents: pieces of `rows` rows of all images
+  int units = 0;  // tiles of all images
   Divider image_units = {};
-  int splits = kPatchCluster;  // blocks of a tile, whole clusters
-  int units_of_split = 0;
 
-  // In bytes, of a stage. TMA brings the first part of dy and of x; behind them are zeros.
-  __host__ __device__ int dy_brought() const { return rows * pitch * kLineBytes; }
-  __host__ __device__ int dy_bytes() const { return steps * kPatchStep * kLineBytes; }
-  __host__ __device__ int x_rows() const { return rows + (kPatchTaps - 1) * row_dilation; }
-  __host__ __device__ int x_brought() const { return x_rows() * pitch * kLineBytes; }
-  __host__ __device__ int x_bytes() const {
-    const int read = steps * kPatchStep + (kPatchTaps - 1) * (row_dilation * pitch + column_dilation);
-    return (read + 7) / 8 * 8 * kLineBytes;
+  __host__ __device__ int row_pitch() const { return static_cast<int>(pitch.by); }
+  __host__ __device__ int brought() const { return patch_rows * row_pitch() * kLineBytes; }
+  // What the last pixels, which are in a gap, read behind the patch goes nowhere.
+  __host__ __device__ int stage_bytes() const {
+    const int pixels_read = patch_rows * row_pitch() + (kPatchTaps - 1) * column_dilation;
+    return (pixels_read + 7) / 8 * 8 * kLineBytes;
   }
-  __host__ __device__ int stage_bytes() const { return dy_bytes() + x_bytes(); }
-  __host__ __device__ int brought() const { return dy_brought() + x_brought(); }
-  // The sums take the place of the stages, which want to begin at a multiple of 1024 bytes.
-  int shared_bytes() const { return std::max(stages * stage_bytes(), kSumsBytes) + 1024; }
-
-  uint64_t parts_bytes() const {
-    return sizeof(float) * static_cast<uint64_t>(splits / kPatchCluster) * static_cast<uint64_t>(tiles) * kPatchTile;
+  // The weights and the stages want to begin at a multiple of 1024 bytes.
+  int shared_bytes() const { return kWeightBytes + stages * stage_bytes() + kAllStagingBytes + 1024; }
+  int blocks(int multiprocessors) const {
+    return std::min(std::max(multiprocessors / filter_tiles, 1), units) * filter_tiles;
   }
 };
 
-struct PatchBarriers {
-  uint64_t full[kMostPatchStages];
-  uint64_t empty[kMostPatchStages];
+// The filters of a block, and the tiles that it walks over.
+struct PatchWork {
+  int filter;
+  int first, step;
+  __device__ __forceinline__ explicit PatchWork(const PatchConvolution& plan)
+      : filter(static_cast<int>(blockIdx.x) % plan.filter_tiles * kPatchFilters),
+        first(static_cast<int>(blockIdx.x) / plan.filter_tiles),
+        step(static_cast<int>(gridDim.x) / plan.filter_tiles) {}
 };
 
-// Which stage of the ring is next, and in which round.
-struct PatchTurn {
-  int stage = 0;
-  uint32_t phase = 0;
-  __device__ __forceinline__ void advance(int stages) {
-    if (++stage == stages) {
-      stage = 0;
-      phase ^= 1U;
+struct PatchTile {
+  int unit;
+  int image;
+  int row;     // of y, of its first pixel
+  int column;  // of that; it may be in the gap
+  __device__ __forceinline__ PatchTile(const PatchConvolution& plan, int number) {
+    const Divider::Result of_images = plan.image_units(number);
+    const Divider::Result first = plan.pitch(of_images.rest * plan.pixels);
+    unit = number;
+    image = of_images.quotient;
+    row = first.quotient;
+    column = first.rest;
+  }
+};
+
+// One thread. `kGradient`: x is dy, and the filters are the channels of w, whose taps come in reverse.
+template <bool kGradient>
+__device__ __forceinline__ void fill_patches(const PatchConvolution& plan, uint8_t* weights, uint64_t* weights_full,
+                                             uint8_t* stages, PatchBarriers& barriers) {
+  const PatchWork work(plan);
+  barrier_expect(weights_full, kWeightBytes);
+  for (int tap = 0; tap < kAllTaps; ++tap) {
+    uint8_t* const to = weights + tap * kTapBytes;
+    if constexpr (kGradient) {
+      copy_box_of_tap(to, &plan.w, weights_full, work.filter, kAllTaps - 1 - tap, 0);
+    } else {
+      copy_box_of_tap(to, &plan.w, weights_full, 0, tap, work.filter);
     }
   }
-};
-
-__device__ __forceinline__ void clear_shared(uint8_t* from, int bytes) {
-  for (int i = static_cast<int>(threadIdx.x) * 16; i < bytes; i += kPatchThreads * 16) {
-    *reinterpret_cast<uint4*>(from + i) = make_uint4(0, 0, 0, 0);
-  }
-}
-
-// One thread.
-__device__ __forceinline__ void fill_patches(const PatchWgrad& plan, uint8_t* stages, PatchBarriers& barriers,
-                                             int first, int last) {
-  const int filter = static_cast<int>(blockIdx.x) / plan.channel_tiles * kPatchWidth;
-  const int channel = static_cast<int>(blockIdx.x) % plan.channel_tiles * kPatchWidth;
-  PatchTurn turn;
-  for (int unit = first; unit < last; ++unit) {
-    const Divider::Result at = plan.image_units(unit);
-    const int row = at.rest * plan.rows;
-    uint8_t* const to = stages + turn.stage * plan.stage_bytes();
+  PatchTurn turn(plan.stages);
+  for (int unit = work.first; unit < plan.units; unit += work.step) {
+    const PatchTile tile(plan, unit);
     uint64_t* const full = &barriers.full[turn.stage];
     barrier_wait(&barriers.empty[turn.stage], turn.phase ^ 1U);
     barrier_expect(full, static_cast<uint32_t>(plan.brought()));
-    copy_box_of_image(to, &plan.dy, full, filter, {.row = row, .column = 0, .image = at.quotient});
-    copy_box_of_image(to + plan.dy_bytes(), &plan.x, full, channel,
-                      {.row = row - plan.row_pad, .column = -plan.column_pad, .image = at.quotient});
-    turn.advance(plan.stages);
+    copy_box_of_image(stages + turn.stage * plan.stage_bytes(), &plan.x, full, 0,
+                      {.row = tile.row - plan.row_pad, .column = -plan.column_pad, .image = tile.image});
+    turn.advance();
   }
 }
 
-// Adds to d a warpgroup's sums over the units. Its matrix of x begins `offset` bytes behind the patch.
-template <bool kBf16>
-__device__ __forceinline__ void sum_patches(const PatchWgrad& plan, const uint8_t* stages, PatchBarriers& barriers,
-                                            int units, int offset, float (&d)[kPatchSums / 2]) {
-  const bool reports = threadIdx.x % 32 == 0;
-  PatchTurn turn;
-  int previous = 0;
-  for (int unit = 0; unit < units; ++unit) {
-    const uint8_t* const dy = stages + turn.stage * plan.stage_bytes();
-    uint64_t a = tile_descriptor(dy, 0);
-    uint64_t b =
-        tile_descriptor(dy + plan.dy_bytes() + offset, static_cast<uint32_t>(plan.column_dilation * kLineBytes));
-    barrier_wait(&barriers.full[turn.stage], turn.phase);
+// Adds to d the sums of a tile whose first pixel is at `x`. One warpgroup.
+template <bool kBf16, bool kGradient, int kPixels>
+__device__ __forceinline__ void multiply_patch(const PatchConvolution& plan, const uint8_t* weights, const uint8_t* x,
+                                               float (&d)[kPixels / 2]) {
+  // 16 of K a step: along a line 32 bytes, across lines 16 lines.
+  constexpr int kStepA = kGradient ? kPatchStep * kLineBytes : kPatchStep * int{sizeof(uint16_t)};
+  constexpr int kStepB = kPatchStep * int{sizeof(uint16_t)};
+  const uint64_t from_a = tile_descriptor(weights, 0), from_b = tile_descriptor(x, 0);
+  int row = 0, column = 0;  // of the tap
+#pragma unroll 1
+  for (int tap = 0; tap < kAllTaps; ++tap) {
+    // A descriptor's lowest bits are the address in units of 16 bytes.
+    uint64_t a = from_a + static_cast<unsigned>(tap * (kTapBytes / 16));
+    uint64_t b = from_b + static_cast<unsigned>((row * plan.row_pitch() + column) * (kLineBytes / 16));
     warpgroup_arrive();
-    for (int step = 0; step < plan.steps; ++step) {
+#pragma unroll 1
+    for (int step = 0; step < plan.channel_steps; ++step) {
       if constexpr (kBf16)
-        wgmma_bf16<1, 1>(d, a, b, true);
+        wgmma_bf16<kGradient, 0>(d, a, b, true);
       else
-        wgmma_f16<1, 1>(d, a, b, true);
-      a += kPatchStep * kLineBytes / 16;
-      b += kPatchStep * kLineBytes / 16;
+        wgmma_f16<kGradient, 0>(d, a, b, true);
+      a += kStepA / 16;
+      b += kStepB / 16;
     }
     warpgroup_commit();
-    warpgroup_wait<1>();  // the previous stage has been read
-    if (unit > 0 && reports) barrier_arrive(&barriers.empty[previous]);
-    previous = turn.stage;
-    turn.advance(plan.stages);
-  }
-  warpgroup_wait<0>();
-}
-
-// All threads of the three warpgroups; barrier 0 is that of the block.
-__device__ __forceinline__ void warpgroups_sync() {
-  asm volatile("bar.sync 1, %0;" ::"n"(kPatchTaps * kWarpgroup) : "memory");
-}
-
-// Adds the sums of the cluster's blocks, of which each block leaves its share of the filters in memory. The threads of
-// the three warpgroups.
-__device__ __forceinline__ void leave_sums(const PatchWgrad& plan, float* sums, const float (&d)[kPatchSums / 2]) {
-  constexpr int kThreads = kPatchTaps * kWarpgroup, kFilters = kPatchWidth / kPatchCluster, kQuads = kFilterSums / 4;
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
-  warpgroups_sync();  // all have read the stages
-  float* const to = sums + (thread % kWarpgroup / 32 * 16 + lane / 4) * kFilterPitch +
-                    thread / kWarpgroup * kPatchSums + lane % 4 * 2;
-#pragma unroll
-  for (int j = 0; j < kPatchSums / 8; ++j) {
-    *reinterpret_cast<float2*>(to + j * 8) = make_float2(d[j * 4], d[j * 4 + 1]);
-    *reinterpret_cast<float2*>(to + 8 * kFilterPitch + j * 8) = make_float2(d[j * 4 + 2], d[j * 4 + 3]);
-  }
-  cluster_sync();
-  const int first = static_cast<int>(cluster_rank()) * kFilters;
-  const int64_t cluster = blockIdx.y / kPatchCluster;
-  float* const part = plan.parts + (cluster * plan.tiles + static_cast<int>(blockIdx.x)) * kPatchTile;
-  for (int i = thread; i < kFilters * kQuads; i += kThreads) {
-    const int filter = first + i / kQuads, quad = i % kQuads * 4;
-    float4 sum = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
-#pragma unroll
-    for (uint32_t rank = 0; rank < kPatchCluster; ++rank) {
-      const float4 more = load_shared_of(sums + filter * kFilterPitch + quad, rank);
-      sum.x += more.x;
-      sum.y += more.y;
-      sum.z += more.z;
-      sum.w += more.w;
+    column += plan.column_dilation;
+    if (column == kPatchTaps * plan.column_dilation) {
+      column = 0;
+      row += plan.row_dilation;
     }
-    *reinterpret_cast<float4*>(part + filter * kFilterSums + quad) = sum;
   }
-  cluster_sync();  // others read this block's memory until here
 }
 
-template <bool kBf16>
-__global__ void __launch_bounds__(kPatchThreads, 1) patch_wgrad(const __grid_constant__ PatchWgrad plan) {
+// Four matrices of 8 x 8 numbers of 16 bits between registers and the rows whose addresses the lanes name: in registers
+// a thread has two neighbours of a column.
+__device__ __forceinline__ void store_transposed(uint32_t address, const uint32_t (&words)[4]) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(words[0]),
+               "r"(words[1]), "r"(words[2]), "r"(words[3])
+               : "memory");
+#endif
+}
+__device__ __forceinline__ void store_chunk(uint32_t address, const uint4& eight) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(eight.x), "r"(eight.y), "r"(eight.z),
+               "r"(eight.w)
+               : "memory");
+}
+__device__ __forceinline__ void load_transposed(uint32_t address, uint32_t (&words)[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(address)
+               : "memory");
+}
+
+// Whether a pixel of a tile, gaps included, is one of y, and its place there.
+struct PatchPixel {
+  bool there;
+  int64_t place;  // of its first filter
+  __device__ __forceinline__ PatchPixel(const PatchConvolution& plan, const PatchTile& tile, int number) {
+    const Divider::Result at = plan.pitch(tile.column + number);
+    const int row = tile.row + at.quotient;
+    there = row < plan.height && at.rest < plan.width;
+    place = ((int64_t{tile.image} * plan.height + row) * plan.width + at.rest) * plan.filters;
+  }
+};
+
+// Mean and squares of two filters, over those of a tile's pixels that a lane has. Squares are summed around the first
+// pixel's number, so that a mean far from zero costs no digits.
+class PatchStatistics {
+ public:
+  // A pixel's two numbers.
+  __device__ __forceinline__ void add(float first, float second) {
+    if (pixels_ == 0.0F) around_[0] = first, around_[1] = second;
+    const float apart[2] = {first - around_[0], second - around_[1]};
+    pixels_ += 1.0F;
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      sums_[k] += apart[k];
+      squares_[k] += apart[k] * apart[k];
+    }
+  }
+
+  // Of filter k, of all four lanes that have it; the first of them gets it.
+  __device__ __forceinline__ Moments of(int k) const {
+    Moments all{pixels_, 0.0F, 0.0F};
+    if (pixels_ > 0.0F) {
+      const float apart = sums_[k] / pixels_, squares = squares_[k] - sums_[k] * apart;
+      all.mean = around_[k] + apart;
+      all.squares = squares < 0.0F ? 0.0F : squares;  // NaN stays NaN
+    }
+#pragma unroll
+    for (int reach = 2; reach > 0; reach /= 2) {
+      all = merge(all, {__shfl_down_sync(kEveryLane, all.n, reach), __shfl_down_sync(kEveryLane, all.mean, reach),
+                        __shfl_down_sync(kEveryLane, all.squares, reach)});
+    }
+    return all;
+  }
+
+ private:
+  float around_[2] = {}, sums_[2] = {}, squares_[2] = {};
+  float pixels_ = 0.0F;
+};
+
+// What the statistics and sums of a tile are taken of.
+__device__ __forceinline__ bool counts(const int32_t* images, const PatchTile& tile) {
+  return images == nullptr || tile.image < *images;
+}
+
+// Stores a warp's 16 filters from `filter` on, with bias, residual and ReLU, through its part of shared memory. A lane
+// stores eight filters of a pixel. `kEnds`: with HalfStatistics or, of a data gradient, HalfGradient.
+template <bool kBf16, bool kGradient, bool kEnds, int kPixels>
+__device__ __forceinline__ void store_patch(const PatchConvolution& plan, const PatchTile& tile, int filter,
+                                            const float (&d)[kPixels / 2], uint8_t* staging) {
+  constexpr int kTogether = 4;  // passes whose loads are under way at a time
+  constexpr bool kSumsUp = kEnds && kGradient, kMeasures = kEnds && !kGradient;
+  const int lane = lane_index();
+  float bias[2] = {};
+#pragma unroll
+  for (int k = 0; k < 2; ++k) {
+    const int of = filter + lane / 4 + k * 8;
+    if (plan.epilogue.bias != nullptr && of < plan.filters) bias[k] = plan.epilogue.bias[of];
+  }
+  const bool relu = plan.epilogue.relu, adds = plan.residual != nullptr;
+  // Of the lane in the staging: the row of a matrix, and the chunk that it stores.
+  const uint32_t shared = shared_address(staging);
+  const uint32_t matrix_row = shared + static_cast<uint32_t>((lane / 16 * 8 + lane % 8) * 32 + lane / 8 % 2 * 16);
+  const uint32_t chunk = shared + static_cast<uint32_t>(lane * 16);
+  const int my_filter = filter + lane % 2 * 8;
+  const bool has_filter = my_filter < plan.filters;
+  [[maybe_unused]] PatchStatistics statistics;
+  [[maybe_unused]] bool counted = false;
+  [[maybe_unused]] float totals[16] = {}, mean[8] = {};
+  if constexpr (kMeasures) counted = counts(plan.statistics.images, tile);
+  if constexpr (kSumsUp) {
+    counted = counts(plan.gradient.images, tile);
+    if (has_filter) load_means(plan.gradient, my_filter, mean);
+  }
+#pragma unroll
+  for (int first = 0; first < kPixels / kStoredPixels; first += kTogether) {
+    bool stored[kTogether];
+    int64_t place[kTogether];
+    [[maybe_unused]] uint4 residual[kTogether];
+    [[maybe_unused]] GradientChunk behind[kTogether];
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      const PatchPixel pixel(plan, tile, (first + i) * kStoredPixels + lane / 2);
+      stored[i] = has_filter && pixel.there;
+      place[i] = pixel.place + my_filter;
+      if constexpr (kSumsUp) {
+        if (stored[i]) behind[i].load(plan.gradient, place[i]);
+      }
+      if constexpr (!kEnds) {
+        residual[i] = make_uint4(0, 0, 0, 0);
+        if (adds && stored[i]) residual[i] = load_eight(plan.residual, place[i]);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kTogether; ++i) {
+      const int pass = first + i;
+      float sums[8];
+#pragma unroll
+      for (int k = 0; k < 8; ++k) sums[k] = d[pass * 8 + k] + bias[k / 2 % 2];
+      uint32_t words[4];
+      if (!kEnds && adds) {
+        store_chunk(chunk, residual[i]);
+        __syncwarp();
+        load_transposed(matrix_row, words);
+        __syncwarp();
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          const float2 two = numbers_of<kBf16>(words[k]);
+          sums[k * 2] += two.x;
+          sums[k * 2 + 1] += two.y;
+        }
+      }
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        words[k] = half_pair<kBf16>(rectified(sums[k * 2], relu), rectified(sums[k * 2 + 1], relu));
+      }
+      if constexpr (kMeasures) {
+        // Of each eight pixels a lane has two neighbours, of two filters.
+#pragma unroll
+        for (int eight = 0; eight < 2; ++eight) {
+          const int number = pass * kStoredPixels + eight * 8 + lane % 4 * 2;
+          const float2 a = numbers_of<kBf16>(words[eight * 2]), b = numbers_of<kBf16>(words[eight * 2 + 1]);
+          if (counted && PatchPixel(plan, tile, number).there) statistics.add(a.x, b.x);
+          if (counted && PatchPixel(plan, tile, number + 1).there) statistics.add(a.y, b.y);
+        }
+      }
+      store_transposed(matrix_row, words);
+      __syncwarp();
+      uint4 eight = load_chunk(chunk);
+      if (stored[i]) {
+        if constexpr (kSumsUp) {
+          const bool more = plan.gradient.more != nullptr;
+          eight = masked_gradient<kBf16>(behind[i], eight, more, mean, counted, totals);
+        }
+        *reinterpret_cast<uint4*>(static_cast<uint16_t*>(plan.y) + place[i]) = eight;
+      }
+      __syncwarp();
+    }
+  }
+  if constexpr (kMeasures) {
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      const Moments all = statistics.of(k);
+      const int of = filter + lane / 4 + k * 8;
+      if (lane % 4 > 0 || of >= plan.filters) continue;
+      plan.statistics.slabs[int64_t{tile.unit} * plan.filters + of] = make_float2(all.mean, all.squares);
+    }
+  }
+  if constexpr (kSumsUp) {
+    halve<8>(totals, lane / 16 == 1, 16);
+    halve<4>(totals, lane / 8 % 2 == 1, 8);
+    halve<2>(totals, lane / 4 % 2 == 1, 4);
+    halve<1>(totals, lane / 2 % 2 == 1, 2);
+    const int of = my_filter + lane / 8 % 2 * 4 + lane / 4 % 2 * 2 + lane / 2 % 2;
+    float* const slabs = reinterpret_cast<float*>(plan.gradient.slabs);
+    if (has_filter) slabs[(int64_t{tile.unit} * plan.filters + of) * 2 + lane / 16] = totals[0];
+  }
+}
+
+template <bool kBf16, bool kGradient, bool kEnds, int kPixels>
+__global__ void __launch_bounds__(kPatchThreads, 1) patch_convolution(const __grid_constant__ PatchConvolution plan) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  extern __shared__ uint8_t shared[];
+  extern __shared__ uint8_t patch_shared[];
   __shared__ PatchBarriers barriers;
-  uint8_t* const stages = shared + (1024 - shared_address(shared) % 1024) % 1024;
+  __shared__ uint64_t weights_full, begins[kPatchConsumers];
+  uint8_t* const weights = patch_shared + (1024 - shared_address(patch_shared) % 1024) % 1024;
+  uint8_t* const stages = weights + kWeightBytes;
+  uint8_t* const staging = stages + plan.stages * plan.stage_bytes();
   if (threadIdx.x == 0) {
-    prefetch_tensor_map(&plan.dy);
+    prefetch_tensor_map(&plan.w);
     prefetch_tensor_map(&plan.x);
+    barrier_init(&weights_full, 1);
     for (int i = 0; i < plan.stages; ++i) {
       barrier_init(&barriers.full[i], 1);
-      barrier_init(&barriers.empty[i], kPatchTaps * kWarpgroup / 32);
+      barrier_init(&barriers.empty[i], kWarpgroup / 32);
     }
+    for (uint64_t& begin : begins) barrier_init(&begin, ConsumerTurns::kArrivals);
     fence_barrier_init();
   }
-  for (int i = 0; i < plan.stages; ++i) {
-    uint8_t* const dy = stages + i * plan.stage_bytes();
-    uint8_t* const x = dy + plan.dy_bytes();
-    clear_shared(dy + plan.dy_brought(), plan.dy_bytes() - plan.dy_brought());
-    clear_shared(x + plan.x_brought(), plan.x_bytes() - plan.x_brought());
-  }
-  fence_shared();
   __syncthreads();
   let_next_kernel_start();
   wait_for_kernel_before();
 
-  const int first = static_cast<int>(blockIdx.y) * plan.units_of_split;
-  const int last = min(first + plan.units_of_split, plan.units);
-  const int warpgroup = warpgroup_index();
-  if (warpgroup == kPatchTaps) {
-    if (threadIdx.x == kPatchTaps * kWarpgroup) fill_patches(plan, stages, barriers, first, last);
+  const int consumer = warpgroup_index();
+  if (consumer == kPatchConsumers) {
+    give_up_registers<kPatchProducerRegisters>();
+    if (threadIdx.x == kPatchConsumers * kWarpgroup)
+      fill_patches<kGradient>(plan, weights, &weights_full, stages, barriers);
     return;
   }
-  float d[kPatchSums / 2] = {};
-  sum_patches<kBf16>(plan, stages, barriers, last - first, warpgroup * plan.row_dilation * plan.pitch * kLineBytes, d);
-  leave_sums(plan, reinterpret_cast<float*>(stages), d);
+  take_registers<kPatchConsumerRegisters>();
+  const int thread = static_cast<int>(threadIdx.x) % kWarpgroup, warp = thread / 32;
+  const PatchWork work(plan);
+  ConsumerTurns turns(begins, consumer);
+  PatchTurn turn(plan.stages);
+  barrier_wait(&weights_full, 0);
+  for (int unit = work.first, of = 0; unit < plan.units; unit += work.step, of ^= 1, turn.advance()) {
+    if (of != consumer) continue;
+    const PatchTile tile(plan, unit);
+    float d[kPixels / 2] = {};
+    turns.wait(consumer);
+    barrier_wait(&barriers.full[turn.stage], turn.phase);
+    multiply_patch<kBf16, kGradient, kPixels>(plan, weights,
+                                              stages + turn.stage * plan.stage_bytes() + tile.column * kLineBytes, d);
+    turns.hand_over(consumer, thread);
+    warpgroup_wait<0>();
+    if (thread % 32 == 0) barrier_arrive(&barriers.empty[turn.stage]);
+    store_patch<kBf16, kGradient, kEnds, kPixels>(plan, tile, work.filter + warp * kStoredFilters, d,
+                                                  staging + (consumer * (kWarpgroup / 32) + warp) * kPatchStagingBytes);
+  }
 #endif
 }
 
-// A thread four channels of a tap of a filter.
-template <bool kBf16>
-__global__ void add_patch_parts(PatchWgrad plan, Divider channel_quads, Divider taps, int64_t count) {
-  let_next_kernel_start();
-  wait_for_kernel_before();
-  const int64_t i = cuda::thread_index();
-  if (i >= count) return;
-  const Divider::Result quad = channel_quads(static_cast<int>(i));
-  const Divider::Result tap = taps(quad.quotient);
-  const int filter = tap.quotient, channel = quad.rest * 4;
-  const int tile = filter / kPatchWidth * plan.channel_tiles + channel / kPatchWidth;
-  const float* part = plan.parts + int64_t{tile} * kPatchTile + filter % kPatchWidth * kFilterSums +
-                      tap.rest * kPatchWidth + channel % kPatchWidth;
-  const int64_t pitch = int64_t{plan.tiles} * kPatchTile;
-  float4 sum = *reinterpret_cast<const float4*>(part);
-#pragma unroll 8
-  for (int cluster = 1; cluster < plan.splits / kPatchCluster; ++cluster) {
-    const float4 more = *reinterpret_cast<const float4*>(part + cluster * pitch);
-    sum.x += more.x;
-    sum.y += more.y;
-    sum.z += more.z;
-    sum.w += more.w;
-  }
-  reinterpret_cast<uint2*>(plan.dw)[i] = make_uint2(half_pair<kBf16>(sum.x, sum.y), half_pair<kBf16>(sum.z, sum.w));
+// With tiles of this many pixels.
+PatchConvolution with_tiles(PatchConvolution plan, int pixels, int64_t images) {
+  const int pitch = plan.row_pitch();
+  plan.pixels = pixels;
+  plan.patch_rows = (pitch - 1 + pixels - 1) / pitch + 1 + (kPatchTaps - 1) * plan.row_dilation;
+  plan.image_units = Divider(divide_up(plan.height * pitch, pixels));
+  plan.units = static_cast<int>(images * plan.image_units.by);
+  plan.stages = 0;
+  plan.stages =
+      std::min(kMostPatchStages, (shared_memory_of_block() - 1024 - plan.shared_bytes()) / plan.stage_bytes());
+  return plan;
 }
 
-// Clock cycles of a multiprocessor, as measured on an H100; only their proportions count.
-constexpr double kStepCycles = 3 * 96;    // the tensor cores'
-constexpr double kBytesOfCycle = 17;      // that TMA brings
-constexpr double kFirstBytesOfCycle = 6;  // while all blocks wait for their first stage
-constexpr double kStageCycles = 200;
-constexpr double kBlockCycles = 6000;  // to add the sums
-
-double stage_cycles(const PatchWgrad& plan) {
-  // With two stages a block waits for each: 3x3, 64 channels, 56x56 takes 68 us, with three 53.
-  const double waits = plan.stages >= kEnoughPatchStages ? 1.0 : plan.stages == 3 ? 1.05 : 1.4;
-  return waits * (kStageCycles + std::max(plan.steps * kStepCycles, plan.brought() / kBytesOfCycle));
-}
-
-double block_cycles(const PatchWgrad& plan) { return kBlockCycles + plan.brought() / kFirstBytesOfCycle; }
-
-// So many clusters run at a time, each block of which has a multiprocessor.
-int clusters_at_a_time() {
-  static const int count = [] {
-    constexpr auto kKernel = patch_wgrad<true>;
-    constexpr auto kShared = static_cast<unsigned>(kSumsBytes + 1024);
-    allow_shared_memory(kKernel, kShared);
-    const LaunchConfig config({dim3(1, kPatchCluster), dim3(kPatchThreads), kShared},
-                              {.cluster = dim3(1, kPatchCluster, 1)}, nullptr);
-    int found = 0;
-    check(cudaOccupancyMaxActiveClusters(&found, kKernel, &config.get()), "asking how many clusters run at a time");
-    return std::max(found, 1);
-  }();
-  return count;
-}
-
-// Into how many blocks the images of a tile are split. Returns the cycles that they take.
-double choose_splits(PatchWgrad& plan) {
-  const int at_a_time = clusters_at_a_time();
-  double least = 0.0;
-  for (int clusters = 1; clusters <= at_a_time; ++clusters) {
-    const int units = divide_up(plan.units, clusters * kPatchCluster);
-    const double cycles =
-        divide_up(plan.tiles * clusters, at_a_time) * (units * stage_cycles(plan) + block_cycles(plan));
-    if (clusters > 1 && cycles >= least) continue;
-    least = cycles;
-    plan.units_of_split = units;
-    plan.splits = clusters * kPatchCluster;
-  }
-  return least;
-}
-
-// The rows of a stage, and the splits, that take least. Throws Refusal.
-PatchWgrad best_plan(PatchWgrad plan, int64_t images, int64_t output_rows) {
-  PatchWgrad best = plan;
-  double least = 0.0;
-  const int most_shared = shared_memory_of_block() - 2048;
-  for (plan.rows = 1; plan.rows <= output_rows && plan.x_rows() <= kMostBox; ++plan.rows) {
-    plan.steps = divide_up(plan.rows * plan.pitch, kPatchStep);
-    plan.stages = std::min(kMostPatchStages, most_shared / plan.stage_bytes());
-    if (plan.stages < kLeastPatchStages) break;
-    const int64_t image_units = divide_up(output_rows, int64_t{plan.rows});
-    plan.image_units = Divider(image_units);
-    plan.units = static_cast<int>(images * image_units);
-    const double cycles = choose_splits(plan);
-    if (best.stages > 0 && cycles >= least) continue;
-    least = cycles;
-    best = plan;
-  }
-  require(best.stages > 0, "two stages of a row of the image don't fit into shared memory");
-  return best;
+// Clock cycles of the tensor cores, and those that a tile takes beside.
+double cycles_of(const PatchConvolution& plan) {
+  constexpr double kTileCycles = 300, kTwoStages = 1.1;
+  const int walkers = plan.blocks(multiprocessors()) / plan.filter_tiles;
+  return divide_up(plan.units, walkers) * (plan.stages > 2 ? 1.0 : kTwoStages) *
+         (kAllTaps * plan.channel_steps * plan.pixels / 2.0 + kTileCycles);
 }
 
 // Throws Refusal.
-PatchWgrad patch_of(const HalfConvolution& problem) {
+PatchConvolution patch_of(const HalfConvolution& problem) {
   const backends::ConvolutionShape& shape = problem.shape;
   const ConvolutionAxis &rows = shape.rows, &columns = shape.columns;
-  require(problem.pass == backends::ConvolutionPass::backward_filter, "is for weight gradients");
+  const bool gradient = problem.pass == backends::ConvolutionPass::backward_data;
   require(rows.taps == kPatchTaps && columns.taps == kPatchTaps && rows.stride == 1 && columns.stride == 1,
           "is for filters of 3x3 and stride 1");
   require(shape.groups == 1 && shape.group_inputs % 8 == 0 && shape.group_outputs % 8 == 0,
           "is for channels and filters by the eight in one group");
+  const int64_t channels = gradient ? shape.group_outputs : shape.group_inputs;
+  const int64_t filters = gradient ? shape.group_inputs : shape.group_outputs;
+  require(channels <= kPatchChannels, "is for sums over at most 64 channels");
   if (const std::string refusal = half_refusal_of_gpu(); !refusal.empty()) throw Refusal(refusal);
-  const int64_t pitch = columns.outputs + (kPatchTaps - 1) * columns.dilation;
-  require(pitch <= kMostBox && rows.dilation <= kMostBox, "the images are too wide");
+  // A data gradient's windows lie the other way round.
+  const auto pad_of = [&](const ConvolutionAxis& axis) {
+    return static_cast<int>(gradient ? (kPatchTaps - 1) * axis.dilation - axis.pad : axis.pad);
+  };
+  const int64_t height = gradient ? rows.inputs : rows.outputs, width = gradient ? columns.inputs : columns.outputs;
+  const int64_t pitch = width + (kPatchTaps - 1) * columns.dilation;
+  require(pitch <= kMostBox && rows.dilation <= kMostBox / kPatchTaps, "the images are too wide");
+  require(shape.batch > 0 && height > 0 && width > 0 && filters > 0 && channels > 0, "a tensor is empty");
   constexpr int64_t kMost = int64_t{1} << 30;
-  PatchWgrad plan{.channel_tiles = static_cast<int>(divide_up(shape.group_inputs, int64_t{kPatchWidth})),
-                  .row_pad = static_cast<int>(rows.pad),
-                  .column_pad = static_cast<int>(columns.pad),
-                  .row_dilation = static_cast<int>(rows.dilation),
-                  .column_dilation = static_cast<int>(columns.dilation),
-                  .pitch = static_cast<int>(pitch)};
-  const int64_t tiles = divide_up(shape.group_outputs, int64_t{kPatchWidth}) * plan.channel_tiles;
-  require(shape.batch * rows.outputs <= kMost && tiles * kPatchTile <= kMost, "a tensor is too large");
-  plan.tiles = static_cast<int>(tiles);
-  return best_plan(plan, shape.batch, rows.outputs);
+  require(shape.batch * height * pitch <= kMost && filters <= kMost, "a tensor is too large");
+  PatchConvolution plan;
+  plan.height = static_cast<int>(height);
+  plan.width = static_cast<int>(width);
+  plan.filters = static_cast<int>(filters);
+  plan.filter_tiles = static_cast<int>(divide_up(filters, int64_t{kPatchFilters}));
+  plan.row_pad = pad_of(rows);
+  plan.column_pad = pad_of(columns);
+  plan.row_dilation = static_cast<int>(rows.dilation);
+  plan.column_dilation = static_cast<int>(columns.dilation);
+  plan.pitch = Divider(pitch);
+  plan.channel_steps = static_cast<int>(divide_up(channels, int64_t{kPatchStep}));
+  plan.epilogue.relu = problem.relu;
+  const PatchConvolution narrow = with_tiles(plan, 192, shape.batch), wide = with_tiles(plan, 256, shape.batch);
+  const auto fits = [](const PatchConvolution& tiles) {
+    return tiles.stages >= kLeastPatchStages && tiles.patch_rows <= kMostBox;
+  };
+  require(fits(narrow), "two patches of the image don't fit into shared memory");
+  return fits(wide) && cycles_of(wide) < cycles_of(narrow) ? wide : narrow;
 }
 
 std::string refuses(const HalfConvolution& problem) {
   try {
-    return patch_of(problem).parts_bytes() > kMostConvolutionWorkspace ? kTooMuchWorkspace : "";
+    patch_of(problem);
+    return "";
   } catch (const Refusal& refusal) {
     return refusal.what();
   }
 }
 
-uint64_t workspace(const HalfConvolution& problem) { return patch_of(problem).parts_bytes(); }
+uint64_t workspace(const HalfConvolution&) { return 0; }
+
+using PatchKernel = void (*)(PatchConvolution);
+
+template <bool kBf16, bool kGradient, bool kEnds>
+PatchKernel kernel_with(const PatchConvolution& plan) {
+  return plan.pixels == 192 ? patch_convolution<kBf16, kGradient, kEnds, 192>
+                            : patch_convolution<kBf16, kGradient, kEnds, 256>;
+}
+template <bool kBf16>
+PatchKernel kernel_of(const PatchConvolution& plan, bool gradient) {
+  if (gradient)
+    return (plan.gradient.slabs == nullptr ? kernel_with<kBf16, true, false> : kernel_with<kBf16, true, true>)(plan);
+  return (plan.statistics.slabs == nullptr ? kernel_with<kBf16, false, false> : kernel_with<kBf16, false, true>)(plan);
+}
 
 void run(const HalfConvolution& problem, cudaStream_t stream, const OpArgs& args) {
-  const backends::ConvolutionShape& shape = problem.shape;
-  PatchWgrad plan = patch_of(problem);
-  plan.dy = pixel_tensor_map({.data = args.in<void>(0),
-                              .images = shape.batch,
-                              .rows = shape.rows.outputs,
-                              .columns = shape.columns.outputs,
-                              .channels = shape.group_outputs},
-                             plan.rows, plan.pitch);
-  plan.x = pixel_tensor_map({.data = args.in<void>(1),
-                             .images = shape.batch,
-                             .rows = shape.rows.inputs,
-                             .columns = shape.columns.inputs,
-                             .channels = shape.group_inputs},
-                            plan.x_rows(), plan.pitch);
-  plan.parts = args.workspace<float>();
-  plan.dw = args.out<void>(0);
-  const bool bf16 = problem.dtype == GPUNN_BF16;
-  const auto kernel = bf16 ? patch_wgrad<true> : patch_wgrad<false>;
-  const auto shared_bytes = static_cast<unsigned>(plan.shared_bytes());
-  allow_shared_memory(kernel, shared_bytes);
-  launch_with(
-      kernel,
-      {dim3(static_cast<unsigned>(plan.tiles), static_cast<unsigned>(plan.splits)), dim3(kPatchThreads), shared_bytes},
-      {.cluster = dim3(1, kPatchCluster, 1), .early = true}, stream, plan);
-  const int64_t quads = shape.group_inputs / 4;
-  const int64_t count = shape.group_outputs * kPatchTaps * kPatchTaps * quads;
-  launch_with(bf16 ? add_patch_parts<true> : add_patch_parts<false>, cuda::thread_each(count), {.early = true}, stream,
-              plan, Divider(quads), Divider(kPatchTaps * kPatchTaps), count);
+  run_patch_convolution(problem, half_arguments(problem, args), stream);
 }
 
 }  // namespace
+
+void run_patch_convolution(const HalfConvolution& problem, const HalfConvolutionArgs& args, cudaStream_t stream) {
+  const backends::ConvolutionShape& shape = problem.shape;
+  const bool gradient = problem.pass == backends::ConvolutionPass::backward_data;
+  PatchConvolution plan = patch_of(problem);
+  plan.x = pixel_tensor_map({.data = args.inputs[0],
+                             .images = shape.batch,
+                             .rows = gradient ? shape.rows.outputs : shape.rows.inputs,
+                             .columns = gradient ? shape.columns.outputs : shape.columns.inputs,
+                             .channels = gradient ? shape.group_outputs : shape.group_inputs},
+                            plan.patch_rows, plan.row_pitch());
+  plan.w = half_tensor_map({.data = args.inputs[1],
+                            .inner = shape.group_inputs,
+                            .taps = kAllTaps,
+                            .outer = shape.group_outputs,
+                            .pitch = shape.group_inputs},
+                           kPatchFilters);
+  plan.y = args.output;
+  plan.epilogue.bias = args.bias;
+  plan.residual = args.residual;
+  plan.statistics = args.statistics;
+  plan.gradient = args.gradient;
+  const bool bf16 = problem.dtype == GPUNN_BF16;
+  const PatchKernel kernel = bf16 ? kernel_of<true>(plan, gradient) : kernel_of<false>(plan, gradient);
+  const auto shared_bytes = static_cast<unsigned>(plan.shared_bytes());
+  allow_shared_memory(kernel, shared_bytes);
+  launch_with(kernel, {dim3(static_cast<unsigned>(plan.blocks(multiprocessors()))), dim3(kPatchThreads), shared_bytes},
+              {.early = true}, stream, plan);
+}
+
+HalfSlabs patch_slabs(const HalfConvolution& problem) {
+  const PatchConvolution plan = patch_of(problem);
+  return {.count = plan.units,
+          .rows = {.image_slabs = plan.image_units,
+                   .pixels = plan.pixels,
+                   .pitch = plan.pitch,
+                   .width = plan.width,
+                   .image_rows = int64_t{plan.height} * plan.width}};
+}
 
 Variant<HalfConvolution> patch_variant() {
   return {.name = "conv:half_patch", .refuses = refuses, .workspace_bytes = workspace, .run = run};

@@ -1,11 +1,17 @@
-// The weight gradient of 3x3 convolutions of stride 1. Images are channels-last bf16 or f16.
+// 3x3 convolutions of stride 1 of channels-last bf16 and f16 images, which fetch a patch of the image once for all nine
+// taps. The variants conv:half_patch.
 #pragma once
 
 #include "conv/half/half_convolution.hpp"
 
 namespace gpunn::cuda_tiled {
 
-// The variant conv:half_patch.
+// Forward, with bias, residual and ReLU, and data gradients.
 Variant<HalfConvolution> patch_variant();
+void run_patch_convolution(const HalfConvolution& problem, const HalfConvolutionArgs& args, cudaStream_t stream);
+// Of the statistics, or sums, behind it.
+HalfSlabs patch_slabs(const HalfConvolution& problem);
+
+Variant<HalfConvolution> patch_wgrad_variant();
 
 }  // namespace gpunn::cuda_tiled

@@ -1,7 +1,0 @@
-#include "half/half_launch.cuh"
-
-namespace gpunn::cuda_tiled {
-
-template void launch_half_tile<2>(const HalfPlan& plan, int blocks, cudaStream_t stream);
-
-}  // namespace gpunn::cuda_tiled
