@@ -8,6 +8,7 @@
 #include "half/half_store.cuh"
 #include "launch.hpp"
 #include "moments.cuh"
+#include "quads.cuh"
 #include "warp.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -21,11 +22,7 @@ __device__ __forceinline__ void store_quad(const HalfProduct& product, const Col
   float4 sum = *reinterpret_cast<const float4*>(part);
 #pragma unroll 8
   for (int split = 1; split < product.splits; ++split) {
-    const float4 more = *reinterpret_cast<const float4*>(part + split * pitch);
-    sum.x += more.x;
-    sum.y += more.y;
-    sum.z += more.z;
-    sum.w += more.w;
+    sum = sum + *reinterpret_cast<const float4*>(part + split * pitch);
   }
   float sums[4] = {sum.x, sum.y, sum.z, sum.w};
   const int64_t place = place_of(product.phase[0].places, row) + span.first;

@@ -29,6 +29,7 @@
 #include "half/half_instructions.cuh"
 #include "half/half_store.cuh"
 #include "launch.hpp"
+#include "quads.cuh"
 #include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -168,11 +169,7 @@ __device__ __forceinline__ void leave_sums(const PatchWgrad& plan, float* sums, 
     float4 sum = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
 #pragma unroll
     for (uint32_t rank = 0; rank < kPatchCluster; ++rank) {
-      const float4 more = load_shared_of(sums + filter * kFilterPitch + quad, rank);
-      sum.x += more.x;
-      sum.y += more.y;
-      sum.z += more.z;
-      sum.w += more.w;
+      sum = sum + load_shared_of(sums + filter * kFilterPitch + quad, rank);
     }
     *reinterpret_cast<float4*>(part + filter * kFilterSums + quad) = sum;
   }
@@ -235,11 +232,7 @@ __global__ void add_patch_parts(PatchWgrad plan, Divider channel_quads, Divider 
   float4 sum = *reinterpret_cast<const float4*>(part);
 #pragma unroll 8
   for (int cluster = 1; cluster < plan.splits / kPatchCluster; ++cluster) {
-    const float4 more = *reinterpret_cast<const float4*>(part + cluster * pitch);
-    sum.x += more.x;
-    sum.y += more.y;
-    sum.z += more.z;
-    sum.w += more.w;
+    sum = sum + *reinterpret_cast<const float4*>(part + cluster * pitch);
   }
   reinterpret_cast<uint2*>(plan.dw)[i] = make_uint2(half_pair<kBf16>(sum.x, sum.y), half_pair<kBf16>(sum.z, sum.w));
 }

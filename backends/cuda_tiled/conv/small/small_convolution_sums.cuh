@@ -9,6 +9,7 @@
 #include "conv/small/small_convolution_fragments.cuh"
 #include "conv/small/small_convolution_parts.cuh"
 #include "conv/small/small_convolution_tile.cuh"
+#include "quads.cuh"
 
 namespace gpunn::cuda_tiled::small {
 
@@ -48,7 +49,7 @@ __device__ __forceinline__ Value total_of_ranks(float* shared, int word, const V
   }
   Value total = zero;
 #pragma unroll
-  for (int rank = 0; rank < kRanks; ++rank) total = sum_of(total, part[rank]);
+  for (int rank = 0; rank < kRanks; ++rank) total = total + part[rank];
   return total;
 }
 

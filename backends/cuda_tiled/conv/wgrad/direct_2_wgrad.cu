@@ -28,6 +28,7 @@
 #include "conv/direct/direct_convolution.hpp"
 #include "conv/direct/direct_stage.cuh"
 #include "cuda_common/launch.hpp"
+#include "quads.cuh"
 #include "shared_memory.hpp"
 
 namespace gpunn::cuda_tiled::direct {
@@ -61,11 +62,6 @@ struct Wgrad {
   Divider by_items, by_taps_r, by_channels, by_rows;
   Bulk x_bulk, dy_bulk;
 };
-
-__device__ __forceinline__ float plus(float a, float b) { return a + b; }
-__device__ __forceinline__ float4 plus(float4 a, float4 b) {
-  return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
-}
 
 // Grid: chunks of images, parts of the filters, groups. partial[chunk][part][group][k][s][item].
 // WHOLE: rows of so many fours of columns; 0: of any. kInBulk: x may come in bulk, plane by plane, and dy then too.
@@ -185,7 +181,7 @@ __global__ void __launch_bounds__(kMostThreads)
     using Number = decltype(number);
     number = *reinterpret_cast<const Number*>(from);
 #pragma unroll 4
-    for (int j = 1; j < z.splits; ++j) number = plus(number, *reinterpret_cast<const Number*>(from + j * z.items));
+    for (int j = 1; j < z.splits; ++j) number = number + *reinterpret_cast<const Number*>(from + j * z.items);
     *reinterpret_cast<Number*>(to + i) = number;
   };
   if (z.items % 4 == 0) {

@@ -12,8 +12,8 @@
 
 #include <cstdint>
 
-#include "gemm/strassen/quads.cuh"
 #include "gemm/strassen/strassen.hpp"
+#include "quads.cuh"
 
 namespace gpunn::cuda_tiled::strassen {
 

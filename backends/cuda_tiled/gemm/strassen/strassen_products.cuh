@@ -22,8 +22,8 @@
 #include "gemm/fp32/register_tile.cuh"
 #include "gemm/fp32/tile_gemm.cuh"
 #include "gemm/gemm_arguments.cuh"
-#include "gemm/strassen/quads.cuh"
 #include "gemm/strassen/strassen.hpp"
+#include "quads.cuh"
 
 namespace gpunn::cuda_tiled::strassen {
 

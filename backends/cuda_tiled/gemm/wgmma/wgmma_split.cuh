@@ -13,6 +13,7 @@
 #include "cuda_common/divide_up.hpp"
 #include "gemm/wgmma/wgmma.cuh"
 #include "last_block.cuh"
+#include "quads.cuh"
 
 namespace gpunn::cuda_tiled {
 
@@ -62,8 +63,7 @@ __device__ __forceinline__ void store_share(const WgmmaOutput& out, const float*
     const float* const here = sums + i / kQuads * kPitch + i % kQuads * 4;
     float4 sum = load_shared_of(here, first_rank);
     for (int other = 1; other < parts; ++other) {
-      const float4 more = load_shared_of(here, first_rank + static_cast<uint32_t>(other));
-      sum = make_float4(sum.x + more.x, sum.y + more.y, sum.z + more.z, sum.w + more.w);
+      sum = sum + load_shared_of(here, first_rank + static_cast<uint32_t>(other));
     }
     const float values[4] = {sum.x, sum.y, sum.z, sum.w};
     float results[4];
@@ -127,11 +127,10 @@ class MaskedShare {
       const float* const here = sums + row * kPitch + quad_ * 4;
       float4 sum = load_shared_of(here, first_rank);
       for (int other = 1; other < parts; ++other) {
-        const float4 more = load_shared_of(here, first_rank + static_cast<uint32_t>(other));
-        sum = make_float4(sum.x + more.x, sum.y + more.y, sum.z + more.z, sum.w + more.w);
+        sum = sum + load_shared_of(here, first_rank + static_cast<uint32_t>(other));
       }
       sum = masked(sum, mask_[i]);
-      total = make_float4(total.x + sum.x, total.y + sum.y, total.z + sum.z, total.w + sum.w);
+      total = total + sum;
       *reinterpret_cast<float4*>(out.y + at_ + int64_t{i} * kGroups * out.rows) = sum;
     }
     group_sums[group_][quad_] = total;
