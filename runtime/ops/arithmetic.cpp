@@ -50,13 +50,22 @@ struct Pair {
   Shape a, b;
 };
 
-// Rows, columns, channels and single numbers repeated, on either side or on both.
+// Rows, columns, channels and single numbers repeated, on either side or on both; of images too, which are run
+// channels-last as well.
 const std::vector<Pair> kBroadcastPairs = {{{5, 7}, {7}},
                                            {{7}, {5, 7}},
                                            {{5, 7}, {5, 1}},
                                            {{5, 1}, {1, 7}},
                                            {{2, 3, 5, 7}, {3, 1, 1}},
                                            {{1, 3, 1, 7}, {2, 3, 5, 7}},
+                                           {{2, 3, 5, 7}, {}},
+                                           {{1}, {2, 3, 5, 7}},
+                                           {{3, 40, 9, 11}, {1, 1, 1, 1}},
+                                           {{3, 40, 9, 11}, {3, 40, 1, 1}},
+                                           {{3, 1, 9, 11}, {3, 40, 9, 11}},
+                                           {{2, 3, 5, 7}, {1, 3, 5, 7}},
+                                           {{2, 3, 5, 7}, {3, 5, 7}},
+                                           {{5, 1}, {2, 3, 5, 7}},
                                            {{4, 1, 6}, {5, 1}},
                                            {{}, {3, 4}},
                                            {{3, 4}, {}},
@@ -231,6 +240,9 @@ const std::vector<Pair> kExpansions = {{{}, {}},
                                        {{5, 1}, {5, 7}},
                                        {{5, 7}, {5, 7}},
                                        {{3, 1, 1}, {2, 3, 5, 7}},
+                                       {{}, {3, 40, 9, 11}},
+                                       {{3, 40, 1, 1}, {3, 40, 9, 11}},
+                                       {{1, 3, 5, 7}, {2, 3, 5, 7}},
                                        {{129, 1}, {129, 257}},
                                        {{2, 1, 3, 1, 2}, {2, 5, 3, 4, 2}},
                                        {{0, 1}, {0, 4}},
