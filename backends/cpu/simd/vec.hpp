@@ -124,6 +124,21 @@ GPUNN_ALWAYS_INLINE void store_first(BFloat16* p, Vec v, int n) {
   __builtin_memcpy(static_cast<void*>(p), &bits, static_cast<std::size_t>(n) * sizeof(BFloat16));
 }
 
+// Calls body(first channel, load, store) for vectors of channels: load(p) reads a vector's channels, store(p, v) writes
+// them.
+template <class Body>
+GPUNN_ALWAYS_INLINE void each_vector(int64_t channels, const Body& body) {
+  int64_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes) {
+    body(
+        c, [](const auto* p) { return load(p); }, [](auto* p, Vec v) { store(p, v); });
+  }
+  if (c == channels) return;
+  const int n = static_cast<int>(channels - c);
+  body(
+      c, [n](const auto* p) { return load_first(p, n); }, [n](auto* p, Vec v) { store_first(p, v, n); });
+}
+
 // The sum of the lanes, halves first: an order that the width alone decides.
 GPUNN_ALWAYS_INLINE float sum_lanes(Vec v) {
   float lane[kLanes];
