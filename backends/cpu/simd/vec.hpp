@@ -101,9 +101,9 @@ GPUNN_ALWAYS_INLINE Vec widened(Bits16 bits) {
 GPUNN_ALWAYS_INLINE Bits16 narrowed(Vec v) {
   Bits32 wide;
   __builtin_memcpy(&wide, &v, sizeof(v));
-  const Bits32 rounded = (wide + 0x7FFFU + ((wide >> 16) & 1U)) >> 16;
-  const Bits32 not_a_number = (wide >> 16) | 0x40U;
-  return __builtin_convertvector((wide & 0x7FFFFFFFU) > 0x7F800000U ? not_a_number : rounded, Bits16);
+  const Bits32 rounded = wide + 0x7FFFU + ((wide >> 16) & 1U);
+  const Bits32 made = v != v ? wide | 0x400000U : rounded;  // NOLINT(misc-redundant-expression): a NaN stays one
+  return __builtin_convertvector(made >> 16, Bits16);
 }
 GPUNN_ALWAYS_INLINE Vec load(const BFloat16* p) {
   Bits16 bits;
