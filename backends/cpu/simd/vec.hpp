@@ -92,18 +92,30 @@ GPUNN_ALWAYS_INLINE Vec keep_lanes(Vec v, LaneBits bits) {
 using Bits32 = uint32_t __attribute__((vector_size(kLanes * sizeof(uint32_t))));
 using Bits16 = uint16_t __attribute__((vector_size(kLanes * sizeof(uint16_t))));
 
-GPUNN_ALWAYS_INLINE Vec widened(Bits16 bits) {
-  const Bits32 wide = __builtin_convertvector(bits, Bits32) << 16;
-  Vec v;
-  __builtin_memcpy(&v, &wide, sizeof(v));
-  return v;
+// One instruction of the machine's each: of __builtin_convertvector GCC 12 makes several. It warns of the intrinsics
+// without a mask.
+#if defined(__AVX512F__)
+GPUNN_ALWAYS_INLINE Bits32 wide_bits(Bits16 bits) {
+  return reinterpret_cast<Bits32>(_mm512_maskz_cvtepu16_epi32(0xFFFF, reinterpret_cast<__m256i>(bits)));
 }
+GPUNN_ALWAYS_INLINE Bits16 low_bits(Bits32 bits) {
+  return reinterpret_cast<Bits16>(_mm512_maskz_cvtepi32_epi16(0xFFFF, reinterpret_cast<__m512i>(bits)));
+}
+#elif defined(__AVX2__)
+GPUNN_ALWAYS_INLINE Bits32 wide_bits(Bits16 bits) {
+  return reinterpret_cast<Bits32>(_mm256_cvtepu16_epi32(reinterpret_cast<__m128i>(bits)));
+}
+GPUNN_ALWAYS_INLINE Bits16 low_bits(Bits32 bits) { return __builtin_convertvector(bits, Bits16); }
+#else
+GPUNN_ALWAYS_INLINE Bits32 wide_bits(Bits16 bits) { return __builtin_convertvector(bits, Bits32); }
+GPUNN_ALWAYS_INLINE Bits16 low_bits(Bits32 bits) { return __builtin_convertvector(bits, Bits16); }
+#endif
+GPUNN_ALWAYS_INLINE Vec widened(Bits16 bits) { return reinterpret_cast<Vec>(wide_bits(bits) << 16); }
 GPUNN_ALWAYS_INLINE Bits16 narrowed(Vec v) {
-  Bits32 wide;
-  __builtin_memcpy(&wide, &v, sizeof(v));
+  const auto wide = reinterpret_cast<Bits32>(v);
   const Bits32 rounded = wide + 0x7FFFU + ((wide >> 16) & 1U);
   const Bits32 made = v != v ? wide | 0x400000U : rounded;  // NOLINT(misc-redundant-expression): a NaN stays one
-  return __builtin_convertvector(made >> 16, Bits16);
+  return low_bits(made >> 16);
 }
 GPUNN_ALWAYS_INLINE Vec load(const BFloat16* p) {
   Bits16 bits;
