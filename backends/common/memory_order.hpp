@@ -13,6 +13,7 @@ class MemoryOrder {
     const bool channels_last = plugin::is_channels_last(tensor) && !plugin::is_packed(tensor);
     for (int32_t i = 0; i < rank_; ++i) dimensions_[i] = channels_last ? kChannelsLast[i] : i;
   }
+  int32_t operator[](int32_t i) const { return dimensions_[i]; }
   const int32_t* begin() const { return dimensions_; }
   const int32_t* end() const { return dimensions_ + rank_; }
 

@@ -1,7 +1,6 @@
 #include "common/reduction.hpp"
 
 #include <bit>
-#include <ranges>
 
 #include "common/memory_order.hpp"
 
@@ -27,7 +26,9 @@ Reduce reduce_of(const OpDesc& desc) {
   bool is_reduced[GPUNN_MAX_RANK] = {};
   int32_t rank = 0;
   int64_t kept = 1;  // elements of y so far
-  for (const int32_t i : MemoryOrder(x) | std::views::reverse) {
+  const MemoryOrder order(x);
+  for (int32_t k = x.rank - 1; k >= 0; --k) {
+    const int32_t i = order[k];
     if (x.dim[i] == 1) continue;
     const bool reduced = reduces(attrs, i);
     if (!reduced) {
