@@ -1,15 +1,14 @@
 #include "common/broadcast.hpp"
 
+#include "common/memory_order.hpp"
+
 namespace gpunn::backends {
 namespace {
 
 // The stride of an operand along dimension i of y.
 int64_t stride_along(const gpunn_tensor& operand, const gpunn_tensor& y, int32_t i) {
   const int32_t own = i - (y.rank - operand.rank);
-  if (own < 0 || operand.dim[own] == 1) return 0;
-  int64_t stride = 1;
-  for (int32_t k = own + 1; k < operand.rank; ++k) stride *= operand.dim[k];
-  return stride;
+  return own < 0 || operand.dim[own] == 1 ? 0 : operand.stride[own];
 }
 
 }  // namespace
@@ -19,7 +18,7 @@ Broadcast broadcast_of(const OpDesc& desc) {
   Broadcast made;
   made.operands = static_cast<int32_t>(desc.inputs());
   made.n = plugin::element_count(y);
-  for (int32_t i = 0; i < y.rank; ++i) {
+  for (const int32_t i : MemoryOrder(y)) {
     if (y.dim[i] == 1) continue;
     int64_t stride[Broadcast::kMostOperands] = {};
     bool merges = made.rank > 0;

@@ -7,9 +7,9 @@
 
 namespace gpunn::backends {
 
-// A loop nest over y, which is packed. Dimension rank-1 is the innermost, and rank is at least 1. Neighbouring
-// dimensions are merged if every operand allows it. An operand's stride is in elements: 0 in a dimension that it
-// repeats, and 0 or 1 in the innermost.
+// A loop nest over y, in the order of its elements in memory. Dimension rank-1 is the innermost, and rank is at
+// least 1. Neighbouring dimensions are merged if every operand allows it. An operand's stride is in elements: 0 in a
+// dimension that it repeats, and 0 or 1 in the innermost.
 struct Broadcast {
   static constexpr int kMostOperands = 3;
 

@@ -25,13 +25,14 @@ struct Nest {
   }
 };
 
-// x and y are packed; the elements of y are those of `kept` in order. Dimensions of size 1 are dropped and neighbours
-// of one kind are merged, so that kept and reduced dimensions alternate. A maximum always has at least one term.
+// The dimensions of x in their order in memory, in which y has those that are kept: the elements of y are those of
+// `kept` in order. Dimensions of size 1 are dropped and neighbours of one kind are merged, so that kept and reduced
+// dimensions alternate. A maximum always has at least one term.
 struct Reduce {
   int32_t kind = GPUNN_REDUCE_SUM;
   Nest kept;
   Nest reduced;
-  bool innermost_is_reduced = false;  // of x's dimensions; false where none is left
+  bool innermost_is_reduced = false;  // of x's dimensions in memory; false where none is left
   int64_t outputs = 0;
   int64_t terms = 0;  // of an output
 };

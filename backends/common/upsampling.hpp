@@ -53,9 +53,13 @@ struct UpsampleAxis {
 };
 
 struct Upsample {
-  int64_t planes = 0;  // images times channels
+  int64_t images = 0;
+  int64_t channels = 0;
   UpsampleAxis rows;
   UpsampleAxis columns;
+  bool channels_last = false;  // images lie as [rows, columns, channels]
+
+  constexpr int64_t planes() const { return images * channels; }
 
   constexpr int64_t input_size() const { return rows.inputs * columns.inputs; }
   constexpr int64_t output_size() const { return rows.outputs() * columns.outputs(); }
@@ -66,9 +70,11 @@ namespace detail {
 inline Upsample upsample_from(const OpDesc& desc, const gpunn_tensor& smaller) {
   const auto attrs = desc.attrs<gpunn_upsample2d_attrs>();
   const bool bilinear = attrs.mode == GPUNN_UPSAMPLE_BILINEAR;
-  return {.planes = smaller.dim[0] * smaller.dim[1],
+  return {.images = smaller.dim[0],
+          .channels = smaller.dim[1],
           .rows = {.inputs = smaller.dim[2], .factor = attrs.factor[0], .bilinear = bilinear},
-          .columns = {.inputs = smaller.dim[3], .factor = attrs.factor[1], .bilinear = bilinear}};
+          .columns = {.inputs = smaller.dim[3], .factor = attrs.factor[1], .bilinear = bilinear},
+          .channels_last = plugin::has_channels_last(desc)};
 }
 
 }  // namespace detail

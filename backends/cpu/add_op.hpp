@@ -74,10 +74,11 @@ auto each_floating(Of of) {
 
 // Serves `op` in f32 and in half precision, by a plan that knows how many threads the team has.
 template <class Plan, class Of>
-void add_floating_op(plugin::Device& device, int32_t op, Plan (*plan_of)(const OpDesc&, int threads), Of of) {
+void add_floating_op(plugin::Device& device, int32_t op, Plan (*plan_of)(const OpDesc&, int threads), Of of,
+                     Layouts layouts = Layouts::packed) {
   serve(
       device, op, [plan_of, threads = thread_count()](const OpDesc& desc) { return plan_of(desc, threads); },
-      each_floating(of), Dtypes::floating);
+      each_floating(of), Dtypes::floating, layouts);
 }
 
 // Elements of half precision that are converted at a time: the buffers of three operands stay in the first-level cache.

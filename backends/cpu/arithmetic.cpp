@@ -105,14 +105,14 @@ void add_arithmetic_kernels(plugin::Device& device) {
   const ArithmeticKernels& kernels = simd_arithmetic();
   for (const auto* one = kernels.of_one; one->op != 0; ++one) {
     serve(device, one->op, plan_function<&ArithmeticKernels::of_one>,
-          each_floating([](auto x) { return run_unary<decltype(x)>; }), Dtypes::floating);
+          each_floating([](auto x) { return run_unary<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
   }
   for (const auto* one = kernels.of_two; one->op != 0; ++one) {
     serve(device, one->op, plan_function<&ArithmeticKernels::of_two>,
-          each_floating([](auto x) { return run_binary<decltype(x)>; }), Dtypes::floating);
+          each_floating([](auto x) { return run_binary<decltype(x)>; }), Dtypes::floating, Layouts::channels_last_too);
   }
   serve(device, GPUNN_OP_SELECT, broadcast_of, each_floating([](auto x) { return run_select<decltype(x)>; }),
-        Dtypes::floating);
+        Dtypes::floating, Layouts::channels_last_too);
 }
 
 }  // namespace gpunn::cpu

@@ -41,12 +41,27 @@ namespace {
 
 // At most this many parts, so that putting them together stays a small share of the work.
 constexpr int64_t kMostNormParts = 64;
-// Tensors of half precision, and gradients through a ReLU, are made f32 strip by strip; the strips of all tensors stay
-// in the first-level cache.
+// Tensors that the loops do not take as they are, and gradients of packed images through a ReLU, are made f32 strip by
+// strip; the strips of all tensors stay in the first-level cache.
 constexpr int64_t kNormStrip = 2048;
 // Rows of a strip of [rows, channels] are a multiple of this, the rows whose terms the kernels sum in f32: so strips
 // don't change the sums.
 constexpr int64_t kNormStripRows = 8;
+
+// Whether there are loops over rows of T.
+template <class T>
+constexpr bool kHasLoops = !std::is_same_v<T, Half>;
+
+// Calls body(loops, x, first channel, shape) for all of the shape where the loops take T, otherwise for strips in f32.
+template <class T, class Body>
+void each_loop(const BatchNormPlan& plan, const ChannelShape& shape, const T* x, float* strip, const Body& body) {
+  if constexpr (kHasLoops<T>) {
+    if (plan.direct) return body(plan.kernels->of<T>(), x, 0, shape);
+  }
+  each_strip(shape, plan.strip, [&](int64_t at, int64_t c, const ChannelShape& rows) {
+    body(plan.kernels->f32, as_wide(x + at, rows.elements(), strip), c, rows);
+  });
+}
 
 template <class T>
 void narrow_or_copy(const float* x, T* y, int64_t n) {
@@ -103,19 +118,18 @@ Statistics put_together(const BatchNormPlan& plan, const NormWorkspace& to, int6
 template <class T>
 void part_statistics(const BatchNormPlan& plan, const T* x, const ChannelShape& shape, float* means, double* mean,
                      double* squares, float* strip) {
-  const ChannelShape largest = std::is_same_v<T, float> ? shape : plan.strip;
   std::fill(mean, mean + shape.channels, 0.0);
   std::fill(squares, squares + shape.channels, 0.0);
-  each_strip(shape, largest, [&](int64_t at, int64_t c, const ChannelShape& rows) {
-    plan.kernels->sum(as_wide(x + at, rows.elements(), strip), mean + c, rows);
+  each_loop(plan, shape, x, strip, [&](const auto& loops, const auto* from, int64_t c, const ChannelShape& rows) {
+    loops.sum(from, mean + c, rows);
   });
   const auto elements = static_cast<double>(shape.rows * shape.size);
   for (int64_t c = 0; c < shape.channels; ++c) {
     means[c] = static_cast<float>(mean[c] / elements);
     mean[c] = static_cast<double>(means[c]);
   }
-  each_strip(shape, largest, [&](int64_t at, int64_t c, const ChannelShape& rows) {
-    plan.kernels->squares(as_wide(x + at, rows.elements(), strip), means + c, squares + c, rows);
+  each_loop(plan, shape, x, strip, [&](const auto& loops, const auto* from, int64_t c, const ChannelShape& rows) {
+    loops.squares(from, means + c, squares + c, rows);
   });
 }
 
@@ -125,15 +139,21 @@ void apply_all(const BatchNormPlan& plan, const NormWorkspace& to, const T* x, c
                const float* beta, const T* other, bool relu, T* y) {
   parallel_for(plan.threads, plan.parts, [&](int64_t part, int thread) {
     const ChannelShape shape = part_of(plan, part, plan.shape.rows);
-    each_strip(shape, std::is_same_v<T, float> ? shape : plan.strip,
-               [&](int64_t from, int64_t c, const ChannelShape& rows) {
-                 const int64_t at = offset_of(plan, part) + from;
-                 const int64_t n = rows.elements();
-                 float* made = wide_target(y + at, to.strip_of(thread, 0));
-                 const float* more = other == nullptr ? nullptr : as_wide(other + at, n, to.strip_of(thread, 1));
-                 plan.kernels->apply(as_wide(x + at, n, made), mean + c, factor + c, beta + c, more, relu, made, rows);
-                 put_narrow(made, y + at, n);
-               });
+    const int64_t first = offset_of(plan, part);
+    if constexpr (kHasLoops<T>) {
+      const T* more = other == nullptr ? nullptr : other + first;
+      if (plan.direct) {
+        return plan.kernels->of<T>().apply(x + first, mean, factor, beta, more, relu, y + first, shape);
+      }
+    }
+    each_strip(shape, plan.strip, [&](int64_t from, int64_t c, const ChannelShape& rows) {
+      const int64_t at = first + from;
+      const int64_t n = rows.elements();
+      float* made = wide_target(y + at, to.strip_of(thread, 0));
+      const float* more = other == nullptr ? nullptr : as_wide(other + at, n, to.strip_of(thread, 1));
+      plan.kernels->f32.apply(as_wide(x + at, n, made), mean + c, factor + c, beta + c, more, relu, made, rows);
+      put_narrow(made, y + at, n);
+    });
   });
 }
 
@@ -159,7 +179,7 @@ const float* gradient_at(const BatchNormBackward<T>& op, const BatchNormPlan& pl
   const float* dy = as_wide(op.dy + at, n, made);
   if (op.relu_y == nullptr) return dy;
   const float* more = op.more_dy == nullptr ? nullptr : as_wide(op.more_dy + at, n, to.strip_of(thread, 1));
-  plan.kernels->masked(dy, more, as_wide(op.relu_y + at, n, to.strip_of(thread, 2)), made, n);
+  plan.kernels->f32.masked(dy, more, as_wide(op.relu_y + at, n, to.strip_of(thread, 2)), made, n);
   return made;
 }
 
@@ -188,10 +208,11 @@ BatchNormPlan plan_batch_norm(const BatchNorm& shape, int32_t dtype, bool fused,
   const auto channels = static_cast<uint64_t>(shape.channels);
   plan.workspace_bytes =
       channels * (static_cast<uint64_t>(plan.parts) * (2 * sizeof(double) + sizeof(float)) + 3 * sizeof(float));
-  plan.bits = fused && dtype == GPUNN_F32 && plan.shape.size == 1;
+  plan.direct = dtype == GPUNN_F32 || (dtype == GPUNN_BF16 && plan.shape.size == 1);
+  plan.bits = fused && plan.direct && plan.shape.size == 1;
   if (plan.bits) {
     plan.workspace_bytes += static_cast<uint64_t>(plan.shape.rows * plan.vectors()) * sizeof(uint16_t);
-  } else if (fused || dtype != GPUNN_F32) {
+  } else if (fused || !plan.direct) {
     plan.workspace_bytes += static_cast<uint64_t>(threads * kNormTensors * plan.strip.elements()) * sizeof(float);
   }
   return plan;
@@ -230,53 +251,63 @@ void run_batch_norm(const BatchNormPlan& plan, const BatchNormForward<T>& op) {
 
 namespace {
 
-// dy and dx as matrices of rows, in one sweep a pass: the loops of f32 where the mask is bits.
-void masked_sums(const BatchNormPlan& plan, const BatchNormBackward<float>& op, const NormWorkspace& to, int64_t part,
+// dy and dx as matrices of rows, in one sweep a pass, where the mask is bits.
+template <class T>
+void masked_sums(const BatchNormPlan& plan, const BatchNormBackward<T>& op, const NormWorkspace& to, int64_t part,
                  const ChannelShape& counted) {
   const int64_t at = offset_of(plan, part);
-  const MaskedRows gradient{op.dy, op.more_dy};
-  float* masked = op.masked == nullptr ? nullptr : op.masked + at;
-  plan.kernels->masked_products(gradient.from(at), op.relu_y + at, masked,
-                                to.bits() + part * plan.rows_per_part * plan.vectors(), op.x + at, op.mean,
-                                to.first(part), to.second(part), counted);
+  const NormalizationLoops<T>& loops = plan.kernels->of<T>();
+  const MaskedRows<T> gradient{op.dy, op.more_dy};
+  T* masked = op.masked == nullptr ? nullptr : op.masked + at;
+  loops.masked_products(gradient.from(at), op.relu_y + at, masked,
+                        to.bits() + part * plan.rows_per_part * plan.vectors(), op.x + at, op.mean, to.first(part),
+                        to.second(part), counted);
   if (masked == nullptr) return;
   const int64_t done = counted.elements();
-  const MaskedRows rest = gradient.from(at + done);
-  plan.kernels->masked(rest.dy, rest.more, op.relu_y + at + done, masked + done,
-                       part_of(plan, part, plan.shape.rows).elements() - done);
+  const MaskedRows<T> rest = gradient.from(at + done);
+  loops.masked(rest.dy, rest.more, op.relu_y + at + done, masked + done,
+               part_of(plan, part, plan.shape.rows).elements() - done);
 }
 
-void masked_gradient(const BatchNormPlan& plan, const BatchNormBackward<float>& op, const NormWorkspace& to,
-                     int64_t part, const ChannelShape& counted) {
+template <class T>
+void masked_gradient(const BatchNormPlan& plan, const BatchNormBackward<T>& op, const NormWorkspace& to, int64_t part,
+                     const ChannelShape& counted) {
   const int64_t at = offset_of(plan, part);
+  const NormalizationLoops<T>& loops = plan.kernels->of<T>();
   const float *factor = to.coefficient(0), *offset = to.coefficient(1), *slope = to.coefficient(2);
   if (op.masked != nullptr) {
-    plan.kernels->backward(op.masked + at, op.x + at, op.mean, factor, offset, slope, op.dx + at, counted);
+    loops.backward(op.masked + at, op.x + at, op.mean, factor, offset, slope, op.dx + at, counted);
   } else {
-    plan.kernels->masked_backward(MaskedRows{op.dy, op.more_dy}.from(at),
-                                  to.bits() + part * plan.rows_per_part * plan.vectors(), op.x + at, op.mean, factor,
-                                  offset, slope, op.dx + at, counted);
+    loops.masked_backward(MaskedRows<T>{op.dy, op.more_dy}.from(at),
+                          to.bits() + part * plan.rows_per_part * plan.vectors(), op.x + at, op.mean, factor, offset,
+                          slope, op.dx + at, counted);
   }
 }
 
-// The same strip by strip, or all at once without ReLU.
+// The same strip by strip, or all at once without ReLU where the loops take T.
 template <class T>
 void strip_sums(const BatchNormPlan& plan, const BatchNormBackward<T>& op, const NormWorkspace& to, int64_t part,
                 const ChannelShape& counted, int thread) {
-  const bool strips = op.relu_y != nullptr || !std::is_same_v<T, float>;
-  each_strip(counted, strips ? plan.strip : counted, [&](int64_t from, int64_t c, const ChannelShape& strip) {
-    const int64_t at = offset_of(plan, part) + from;
+  const int64_t first = offset_of(plan, part);
+  if constexpr (kHasLoops<T>) {
+    if (plan.direct && op.relu_y == nullptr) {
+      return plan.kernels->of<T>().products(op.dy + first, op.x + first, op.mean, to.first(part), to.second(part),
+                                            counted);
+    }
+  }
+  each_strip(counted, plan.strip, [&](int64_t from, int64_t c, const ChannelShape& strip) {
+    const int64_t at = first + from;
     const int64_t n = strip.elements();
     const float* gradient = gradient_at(op, plan, to, thread, at, n);
     if (op.masked != nullptr) narrow_or_copy(gradient, op.masked + at, n);
-    plan.kernels->products(gradient, as_wide(op.x + at, n, to.strip_of(thread, 1)), op.mean + c, to.first(part) + c,
-                           to.second(part) + c, strip);
+    plan.kernels->f32.products(gradient, as_wide(op.x + at, n, to.strip_of(thread, 1)), op.mean + c, to.first(part) + c,
+                               to.second(part) + c, strip);
   });
   if (op.masked == nullptr) return;
   ChannelShape rest = part_of(plan, part, plan.shape.rows);
   rest.rows -= counted.rows;
   each_strip(rest, plan.strip, [&](int64_t from, int64_t, const ChannelShape& strip) {
-    const int64_t at = offset_of(plan, part) + counted.rows * plan.row() + from;
+    const int64_t at = first + counted.rows * plan.row() + from;
     const int64_t n = strip.elements();
     narrow_or_copy(gradient_at(op, plan, to, thread, at, n), op.masked + at, n);
   });
@@ -285,18 +316,24 @@ void strip_sums(const BatchNormPlan& plan, const BatchNormBackward<T>& op, const
 template <class T>
 void strip_gradient(const BatchNormPlan& plan, const BatchNormBackward<T>& op, const NormWorkspace& to, int64_t part,
                     const ChannelShape& counted, int thread) {
-  const bool strips = op.relu_y != nullptr || !std::is_same_v<T, float>;
+  const int64_t first = offset_of(plan, part);
+  const float *factor = to.coefficient(0), *offset = to.coefficient(1), *slope = to.coefficient(2);
+  if constexpr (kHasLoops<T>) {
+    if (plan.direct && op.relu_y == nullptr) {
+      return plan.kernels->of<T>().backward(op.dy + first, op.x + first, op.mean, factor, offset, slope, op.dx + first,
+                                            counted);
+    }
+  }
   // What has been written is read, rather than made again.
   BatchNormBackward<T> second = op;
   if (op.masked != nullptr) second.dy = op.masked, second.relu_y = nullptr;
-  const float *factor = to.coefficient(0), *offset = to.coefficient(1), *slope = to.coefficient(2);
-  each_strip(counted, strips ? plan.strip : counted, [&](int64_t from, int64_t c, const ChannelShape& strip) {
-    const int64_t at = offset_of(plan, part) + from;
+  each_strip(counted, plan.strip, [&](int64_t from, int64_t c, const ChannelShape& strip) {
+    const int64_t at = first + from;
     const int64_t n = strip.elements();
     const float* gradient = gradient_at(second, plan, to, thread, at, n);
     float* made = wide_target(op.dx + at, to.strip_of(thread, 2));
-    plan.kernels->backward(gradient, as_wide(op.x + at, n, to.strip_of(thread, 1)), op.mean + c, factor + c, offset + c,
-                           slope + c, made, strip);
+    plan.kernels->f32.backward(gradient, as_wide(op.x + at, n, to.strip_of(thread, 1)), op.mean + c, factor + c,
+                               offset + c, slope + c, made, strip);
     put_narrow(made, op.dx + at, n);
   });
 }
@@ -312,7 +349,7 @@ void run_batch_norm_backward(const BatchNormPlan& plan, const BatchNormBackward<
   parallel_for(plan.threads, plan.parts, [&](int64_t part, int thread) {
     std::fill(to.first(part), to.first(part) + 2 * shape.channels, 0.0);
     const ChannelShape counted = part_of(plan, part, rows);
-    if constexpr (std::is_same_v<T, float>) {
+    if constexpr (kHasLoops<T>) {
       if (bits) return masked_sums(plan, op, to, part, counted);
     }
     strip_sums(plan, op, to, part, counted, thread);
@@ -337,7 +374,7 @@ void run_batch_norm_backward(const BatchNormPlan& plan, const BatchNormBackward<
     const ChannelShape counted = part_of(plan, part, rows);
     const int64_t done = counted.elements();
     fill_zero(op.dx + offset_of(plan, part) + done, part_of(plan, part, shape.rows).elements() - done);
-    if constexpr (std::is_same_v<T, float>) {
+    if constexpr (kHasLoops<T>) {
       if (bits) return masked_gradient(plan, op, to, part, counted);
     }
     strip_gradient(plan, op, to, part, counted, thread);

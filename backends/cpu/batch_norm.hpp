@@ -21,7 +21,9 @@ struct BatchNormPlan {
   ChannelShape strip{};  // what is computed at a time where it is made f32 first: rows, or channels of one row
   int threads = 1;
   const NormalizationKernels* kernels = nullptr;
-  // f32, channels-last: ReLU's mask is kept as bits between the passes of a gradient.
+  // The loops take the tensors as they are; otherwise strips of them are made f32 first.
+  bool direct = true;
+  // Where they are rows, too: ReLU's mask is kept as bits between the passes of a gradient.
   bool bits = false;
   uint64_t workspace_bytes = 0;
 

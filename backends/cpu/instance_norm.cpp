@@ -24,7 +24,7 @@ constexpr int64_t kBlockElements = 4096, kBlockPlanes = 512;
 
 struct InstanceNormPlan {
   InstanceNorm shape{};
-  const NormalizationKernels* kernels = nullptr;
+  const NormalizationLoops<float>* loops = nullptr;
   RowBlocks blocks{};
   uint64_t workspace_bytes = blocks.workspace_bytes();
 };
@@ -33,7 +33,7 @@ struct InstanceNormPlan {
 InstanceNormPlan make_plan(const InstanceNorm& shape, int32_t dtype, int64_t tensors, int threads) {
   const int64_t block = std::clamp<int64_t>(kBlockElements / shape.terms(), 1, kBlockPlanes);
   return {.shape = shape,
-          .kernels = &GPUNN_SELECT_ISA(normalization_kernels),
+          .loops = &GPUNN_SELECT_ISA(normalization_kernels).f32,
           .blocks = {.rows = shape.planes(),
                      .size = shape.size,
                      .block = block,
@@ -65,9 +65,9 @@ void run_instance_norm(const InstanceNormPlan& plan, const OpArgs& args) {
     const int64_t begin = first * shape.size, n = block.channels * shape.size;
     const float* x = as_wide(args.in<T>(0) + begin, n, strip);
     T* y = args.out<T>(0) + begin;
-    plan.kernels->sum(x, sums, block);
+    plan.loops->sum(x, sums, block);
     for (int64_t p = 0; p < block.channels; ++p) mean[first + p] = static_cast<float>(sums[p] / terms);
-    plan.kernels->squares(x, mean + first, squares, block);
+    plan.loops->squares(x, mean + first, squares, block);
     for (int64_t p = 0; p < block.channels; ++p) {
       const int64_t channel = (first + p) % shape.channels;
       const double inverse = 1.0 / std::sqrt(squares[p] / terms + static_cast<double>(shape.epsilon));
@@ -75,7 +75,7 @@ void run_instance_norm(const InstanceNormPlan& plan, const OpArgs& args) {
       factor[p] = static_cast<float>(inverse * static_cast<double>(gamma[channel]));
       shift[p] = beta[channel];
     }
-    plan.kernels->apply(x, mean + first, factor, shift, nullptr, false, wide_target(y, strip), block);
+    plan.loops->apply(x, mean + first, factor, shift, nullptr, false, wide_target(y, strip), block);
     put_narrow(strip, y, n);
   });
 }
@@ -97,7 +97,7 @@ void run_instance_norm_backward(const InstanceNormPlan& plan, const OpArgs& args
     const float* dy = as_wide(args.in<T>(0) + begin, n, strip);
     const float* x = as_wide(args.in<T>(1) + begin, n, strip + plan.blocks.strip / 2);
     T* dx = args.out<T>(0) + begin;
-    plan.kernels->products(dy, x, mean + first, sums + first, products + first, block);
+    plan.loops->products(dy, x, mean + first, sums + first, products + first, block);
     for (int64_t p = 0; p < block.channels; ++p) {
       const int64_t plane = first + p;
       const auto inverse = static_cast<double>(rstd[plane]);
@@ -105,7 +105,7 @@ void run_instance_norm_backward(const InstanceNormPlan& plan, const OpArgs& args
       offset[p] = static_cast<float>(sums[plane] / terms);
       slope[p] = static_cast<float>(products[plane] * inverse * inverse / terms);
     }
-    plan.kernels->backward(dy, x, mean + first, factor, offset, slope, wide_target(dx, strip), block);
+    plan.loops->backward(dy, x, mean + first, factor, offset, slope, wide_target(dx, strip), block);
     put_narrow(strip, dx, n);
   });
   parallel_ranges(shape.channels, rows_per_task(shape.rows), [&](int64_t begin, int64_t end) {

@@ -83,40 +83,26 @@ void run_select(const Broadcast& plan, cudaStream_t stream, const OpArgs& args) 
 }  // namespace
 
 void add_arithmetic_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_ADD, "add", broadcast_of, each_floating([](auto x) { return run_two<decltype(x), sum>; }),
-         Dtypes::floating);
-  add_op(device, GPUNN_OP_SUB, "sub", broadcast_of,
-         each_floating([](auto x) { return run_two<decltype(x), difference>; }), Dtypes::floating);
-  add_op(device, GPUNN_OP_MUL, "mul", broadcast_of, each_floating([](auto x) { return run_two<decltype(x), product>; }),
-         Dtypes::floating);
-  add_op(device, GPUNN_OP_DIV, "div", broadcast_of,
-         each_floating([](auto x) { return run_two<decltype(x), quotient>; }), Dtypes::floating);
-  add_op(device, GPUNN_OP_MAXIMUM, "maximum", broadcast_of,
-         each_floating([](auto x) { return run_two<decltype(x), larger>; }), Dtypes::floating);
-  add_op(device, GPUNN_OP_MINIMUM, "minimum", broadcast_of,
-         each_floating([](auto x) { return run_two<decltype(x), smaller>; }), Dtypes::floating);
-  add_op(device, GPUNN_OP_POW, "pow", broadcast_of, each_floating([](auto x) { return run_two<decltype(x), power>; }),
-         Dtypes::floating);
-  add_op(device, GPUNN_OP_EQUAL, "equal", broadcast_of,
-         each_floating([](auto x) { return run_two<decltype(x), equal>; }), Dtypes::floating);
-  add_op(device, GPUNN_OP_LESS, "less", broadcast_of, each_floating([](auto x) { return run_two<decltype(x), less>; }),
-         Dtypes::floating);
-  add_op(device, GPUNN_OP_LESS_EQUAL, "less_equal", broadcast_of,
-         each_floating([](auto x) { return run_two<decltype(x), less_equal>; }), Dtypes::floating);
-  add_op(device, GPUNN_OP_SELECT, "select", broadcast_of, each_floating([](auto x) { return run_select<decltype(x)>; }),
-         Dtypes::floating);
-  add_op(device, GPUNN_OP_EXPAND, "expand", broadcast_of,
-         each_floating([](auto x) { return run_one<decltype(x), itself>; }), Dtypes::floating);
-  add_op(device, GPUNN_OP_EXP, "exp", broadcast_of,
-         each_floating([](auto x) { return run_one<decltype(x), exponential>; }), Dtypes::floating);
-  add_op(device, GPUNN_OP_LOG, "log", broadcast_of,
-         each_floating([](auto x) { return run_one<decltype(x), logarithm>; }), Dtypes::floating);
-  add_op(device, GPUNN_OP_SQRT, "sqrt", broadcast_of, each_floating([](auto x) { return run_one<decltype(x), root>; }),
-         Dtypes::floating);
-  add_op(device, GPUNN_OP_RSQRT, "rsqrt", broadcast_of,
-         each_floating([](auto x) { return run_one<decltype(x), rsqrt_of>; }), Dtypes::floating);
-  add_op(device, GPUNN_OP_ERF, "erf", broadcast_of,
-         each_floating([](auto x) { return run_one<decltype(x), error_function>; }), Dtypes::floating);
+  const auto serve = [&device](int32_t op, const char* name, auto run) {
+    add_op(device, op, name, broadcast_of, run, Dtypes::floating, Layouts::channels_last_too);
+  };
+  serve(GPUNN_OP_ADD, "add", each_floating([](auto x) { return run_two<decltype(x), sum>; }));
+  serve(GPUNN_OP_SUB, "sub", each_floating([](auto x) { return run_two<decltype(x), difference>; }));
+  serve(GPUNN_OP_MUL, "mul", each_floating([](auto x) { return run_two<decltype(x), product>; }));
+  serve(GPUNN_OP_DIV, "div", each_floating([](auto x) { return run_two<decltype(x), quotient>; }));
+  serve(GPUNN_OP_MAXIMUM, "maximum", each_floating([](auto x) { return run_two<decltype(x), larger>; }));
+  serve(GPUNN_OP_MINIMUM, "minimum", each_floating([](auto x) { return run_two<decltype(x), smaller>; }));
+  serve(GPUNN_OP_POW, "pow", each_floating([](auto x) { return run_two<decltype(x), power>; }));
+  serve(GPUNN_OP_EQUAL, "equal", each_floating([](auto x) { return run_two<decltype(x), equal>; }));
+  serve(GPUNN_OP_LESS, "less", each_floating([](auto x) { return run_two<decltype(x), less>; }));
+  serve(GPUNN_OP_LESS_EQUAL, "less_equal", each_floating([](auto x) { return run_two<decltype(x), less_equal>; }));
+  serve(GPUNN_OP_SELECT, "select", each_floating([](auto x) { return run_select<decltype(x)>; }));
+  serve(GPUNN_OP_EXPAND, "expand", each_floating([](auto x) { return run_one<decltype(x), itself>; }));
+  serve(GPUNN_OP_EXP, "exp", each_floating([](auto x) { return run_one<decltype(x), exponential>; }));
+  serve(GPUNN_OP_LOG, "log", each_floating([](auto x) { return run_one<decltype(x), logarithm>; }));
+  serve(GPUNN_OP_SQRT, "sqrt", each_floating([](auto x) { return run_one<decltype(x), root>; }));
+  serve(GPUNN_OP_RSQRT, "rsqrt", each_floating([](auto x) { return run_one<decltype(x), rsqrt_of>; }));
+  serve(GPUNN_OP_ERF, "erf", each_floating([](auto x) { return run_one<decltype(x), error_function>; }));
 }
 
 }  // namespace gpunn::cuda_naive

@@ -161,7 +161,7 @@ void run_norm(const NormPlan& plan, cudaStream_t stream, const OpArgs& args) {
 }  // namespace
 
 void add_reduction_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_REDUCE, "reduce", reduce_of, run_reduce);
+  add_op(device, GPUNN_OP_REDUCE, "reduce", reduce_of, run_reduce, Dtypes::f32, Layouts::channels_last_too);
   add_op(device, GPUNN_OP_MEAN_ROWS, "mean_rows", mean_rows_of, run_mean_rows);
   add_op(device, GPUNN_OP_MEAN_ROWS_BACKWARD, "mean_rows_backward", mean_rows_backward_of, run_mean_rows_backward);
   add_op(device, GPUNN_OP_NORM, "norm", plan_norm, run_norm);

@@ -29,7 +29,7 @@ __device__ float along(const T* row, const Taps& taps) {
 template <class T>
 __global__ void upsample(const T* x, T* y, Upsample up) {
   const int64_t i = thread_index();
-  if (i >= up.planes * up.output_size()) return;
+  if (i >= up.planes() * up.output_size()) return;
   const Taps column = up.columns.taps(i % up.columns.outputs());
   const Taps row = up.rows.taps(i / up.columns.outputs() % up.rows.outputs());
   const T* above = x + i / up.output_size() * up.input_size() + row.first * up.columns.inputs;
@@ -42,7 +42,7 @@ __global__ void upsample(const T* x, T* y, Upsample up) {
 template <class T>
 __global__ void upsample_backward(const T* dy, T* dx, Upsample up) {
   const int64_t i = thread_index();
-  if (i >= up.planes * up.input_size()) return;
+  if (i >= up.planes() * up.input_size()) return;
   const int64_t column = i % up.columns.inputs;
   const int64_t row = i / up.columns.inputs % up.rows.inputs;
   const T* plane = dy + i / up.input_size() * up.output_size();
@@ -62,12 +62,12 @@ __global__ void upsample_backward(const T* dy, T* dx, Upsample up) {
 
 template <class T>
 void run_upsampling(const Upsample& up, cudaStream_t stream, const OpArgs& args) {
-  launch(upsample<T>, thread_each(up.planes * up.output_size()), stream, args.in<T>(0), args.out<T>(0), up);
+  launch(upsample<T>, thread_each(up.planes() * up.output_size()), stream, args.in<T>(0), args.out<T>(0), up);
 }
 
 template <class T>
 void run_upsampling_backward(const Upsample& up, cudaStream_t stream, const OpArgs& args) {
-  launch(upsample_backward<T>, thread_each(up.planes * up.input_size()), stream, args.in<T>(0), args.out<T>(0), up);
+  launch(upsample_backward<T>, thread_each(up.planes() * up.input_size()), stream, args.in<T>(0), args.out<T>(0), up);
 }
 
 }  // namespace

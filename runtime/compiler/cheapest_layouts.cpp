@@ -26,6 +26,9 @@ using Cost = MinCut::Cost;
 constexpr double kDislikedSeconds = 1;
 // Of a copy that was not timed. Whatever is guessed, fewer and smaller copies are better.
 constexpr double kGuessedBytesPerSecond = 1e12;
+// The part of a copy's time that it costs a conversion to another dtype to change the layout as well. It only has to
+// decide where all else is alike.
+constexpr Cost kShareOfTransposing = 64;
 
 Cost cost_of(double seconds) {
   constexpr double kPicoseconds = 1e12;
@@ -41,9 +44,14 @@ class LayoutCosts {
     const std::vector<Node>& nodes = graph_.nodes();
     std::vector<std::vector<MinCut::Item>> readers(graph_.values().size());
     std::vector<const Node*> writers(graph_.values().size());
+    stored_.resize(graph_.values().size(), packed_);
     for (const Node& node : nodes) {
       items_[&node] = item_of(node);
-      for (const ValueId output : node.outputs) writers[static_cast<std::size_t>(output)] = &node;
+      for (const ValueId output : node.outputs) {
+        const auto v = static_cast<std::size_t>(output);
+        writers[v] = &node;
+        if (!stays_packed_[v]) stored_[v] = is_copy(&node) ? stored_as(node.inputs[0]) : items_[&node];
+      }
       if (is_copy(&node)) continue;
       for (const ValueId input : node.inputs) readers[static_cast<std::size_t>(input)].push_back(items_[&node]);
     }
@@ -98,11 +106,21 @@ class LayoutCosts {
       cut_.add_difference(reader, as_last, MinCut::kNever);
       cut_.add_difference(as_packed, reader, MinCut::kNever);
     }
-    const MinCut::Item stored = stays ? packed_ : made_by;  // set: channels-last
-    cut_.add_difference(as_last, stored, copy);
-    // A copy makes it in whatever layout is read, once for each.
-    cut_.add_difference(is_copy(writer) && !stays ? channels_last_ : stored, as_packed, copy);
+    const MinCut::Item stored = stored_as(id);
+    if (is_copy(writer) && !stays) {
+      // It is made in whatever layout is read, once for each, best in that of its source.
+      cut_.add_difference(as_last, packed_, copy);
+      cut_.add_difference(channels_last_, as_packed, copy);
+      cut_.add_difference(as_last, stored, copy / kShareOfTransposing);
+      cut_.add_difference(stored, as_packed, copy / kShareOfTransposing);
+    } else {
+      cut_.add_difference(as_last, stored, copy);
+      cut_.add_difference(stored, as_packed, copy);
+    }
   }
+
+  // Set: the value lies channels-last. A copy lies as its source does.
+  MinCut::Item stored_as(ValueId id) const { return stored_[static_cast<std::size_t>(id)]; }
 
   Cost cost_of_copy(const TensorType& type) {
     const auto key = std::tuple(type.dtype, type.shape);
@@ -124,6 +142,7 @@ class LayoutCosts {
   const MinCut::Item packed_ = cut_.add(MinCut::kNever, 0);         // never set
   const MinCut::Item channels_last_ = cut_.add(0, MinCut::kNever);  // always set
   std::map<const Node*, MinCut::Item> items_;
+  std::vector<MinCut::Item> stored_;  // by value
   std::map<std::tuple<DType, Shape>, Cost> copies_;
 };
 

@@ -64,6 +64,7 @@ class Expressions {
   ValueId of_first(ValueId x, int64_t count);
 
   const Shape& shape(ValueId x) const { return graph_.value(x).type.shape; }
+  DType dtype(ValueId x) const { return graph_.value(x).type.dtype; }
   std::size_t rank(ValueId x) const { return shape(x).size(); }
   // The mask of all dimensions, and of the last one alone.
   uint32_t all(ValueId x) const { return (1U << rank(x)) - 1; }

@@ -50,13 +50,22 @@ struct Pair {
   Shape a, b;
 };
 
-// Rows, columns, channels and single numbers repeated, on either side or on both.
+// Rows, columns, channels and single numbers repeated, on either side or on both; of images too, which are run
+// channels-last as well.
 const std::vector<Pair> kBroadcastPairs = {{{5, 7}, {7}},
                                            {{7}, {5, 7}},
                                            {{5, 7}, {5, 1}},
                                            {{5, 1}, {1, 7}},
                                            {{2, 3, 5, 7}, {3, 1, 1}},
                                            {{1, 3, 1, 7}, {2, 3, 5, 7}},
+                                           {{2, 3, 5, 7}, {}},
+                                           {{1}, {2, 3, 5, 7}},
+                                           {{3, 40, 9, 11}, {1, 1, 1, 1}},
+                                           {{3, 40, 9, 11}, {3, 40, 1, 1}},
+                                           {{3, 1, 9, 11}, {3, 40, 9, 11}},
+                                           {{2, 3, 5, 7}, {1, 3, 5, 7}},
+                                           {{2, 3, 5, 7}, {3, 5, 7}},
+                                           {{5, 1}, {2, 3, 5, 7}},
                                            {{4, 1, 6}, {5, 1}},
                                            {{}, {3, 4}},
                                            {{3, 4}, {}},
@@ -123,13 +132,19 @@ CaseSpec positive_request(Written& r) { return {.inputs = repeated(2, f32(r.size
 
 double larger(double a, double b) { return std::isnan(a) || a >= b ? a : b; }
 
+// 0 in the dtype of a gradient, which stays what it is where SELECT puts zeros beside it.
+ValueId nothing_beside(Expressions& e, ValueId dy) {
+  const DType dtype = e.dtype(dy);
+  return dtype == DType::f32 ? e.constant(0) : e.converted(e.constant(0), dtype);
+}
+
 // All of it to the operand that was chosen, to a where both are equal.
 void extreme_gradient(GradientContext& c) {
   Expressions e = c.expressions();
   const ValueId dy = c.output_gradient();
   const bool larger = c.node().op == GPUNN_OP_MAXIMUM;
   const ValueId of_b = larger ? e.less(c.input(0), c.input(1)) : e.less(c.input(1), c.input(0));
-  const ValueId nothing = e.constant(0);
+  const ValueId nothing = nothing_beside(e, dy);
   if (c.wants(0)) set_summed(c, 0, e.select(of_b, nothing, dy));
   if (c.wants(1)) set_summed(c, 1, e.select(of_b, dy, nothing));
 }
@@ -179,7 +194,7 @@ double less_equal(double a, double b) { return a <= b ? 1 : 0; }
 
 void select_gradient(GradientContext& c) {
   Expressions e = c.expressions();
-  const ValueId dy = c.output_gradient(), nothing = e.constant(0);
+  const ValueId dy = c.output_gradient(), nothing = nothing_beside(e, dy);
   if (c.wants(1)) set_summed(c, 1, e.select(c.input(0), dy, nothing));
   if (c.wants(2)) set_summed(c, 2, e.select(c.input(0), nothing, dy));
 }
@@ -231,6 +246,9 @@ const std::vector<Pair> kExpansions = {{{}, {}},
                                        {{5, 1}, {5, 7}},
                                        {{5, 7}, {5, 7}},
                                        {{3, 1, 1}, {2, 3, 5, 7}},
+                                       {{}, {3, 40, 9, 11}},
+                                       {{3, 40, 1, 1}, {3, 40, 9, 11}},
+                                       {{1, 3, 5, 7}, {2, 3, 5, 7}},
                                        {{129, 1}, {129, 257}},
                                        {{2, 1, 3, 1, 2}, {2, 5, 3, 4, 2}},
                                        {{0, 1}, {0, 4}},

@@ -476,7 +476,58 @@ TEST_CASE("a kernel is asked about channels-last images where it takes them, or 
   CHECK(reason(GPUNN_OP_RELU, false).empty());
   outputs[0] = &packed;
   CHECK(reason(GPUNN_OP_MAX_POOL2D, true) == "its images must be all packed row-major or all channels-last");
-  CHECK_THAT(reason(GPUNN_OP_RELU, true), Contains("all of that layout"));
+  CHECK_THAT(reason(GPUNN_OP_RELU, true), Contains("must lie in their order"));
+}
+
+TEST_CASE(
+    "a kernel of an elementwise op is asked about one number beside channels-last images, about more if it says so",
+    "[api]") {
+  // Packed, but for images.
+  const auto tensor = [](std::vector<int64_t> shape) {
+    gpunn_tensor made{};
+    made.rank = static_cast<int32_t>(shape.size());
+    int64_t stride = 1;
+    for (std::size_t i = shape.size(); i-- > 0;) {
+      made.dim[i] = shape[i];
+      made.stride[i] = stride;
+      stride *= shape[i];
+    }
+    return made;
+  };
+  gpunn_tensor image = tensor({2, 3, 4, 5});
+  const gpunn_tensor packed = image;
+  const int64_t strides[] = {60, 1, 15, 3};
+  std::copy(std::begin(strides), std::end(strides), image.stride);
+  const auto reason = [&](const gpunn_tensor& other, bool takes) {
+    const gpunn_tensor* inputs[] = {&image, &other};
+    const gpunn_tensor* outputs[] = {&image};
+    gpunn_op_desc desc{};
+    desc.struct_size = sizeof(desc);
+    desc.op = GPUNN_OP_MUL;
+    desc.n_inputs = 2;
+    desc.n_outputs = 1;
+    desc.inputs = inputs;
+    desc.outputs = outputs;
+    class OneKernel final : public HostDevice {
+     public:
+      explicit OneKernel(bool takes) {
+        add(GPUNN_OP_MUL, {.query = [](const OpDesc&) { return Support::yes(); },
+                           .create = {},
+                           .name = {},
+                           .half = false,
+                           .channels_last = takes});
+      }
+    };
+    return OneKernel(takes).choose(OpDesc(desc)).support.reason;
+  };
+  for (const auto& one : {tensor({}), tensor({1}), tensor({1, 1, 1, 1}), image}) CHECK(reason(one, false).empty());
+  for (const auto& in_order : {tensor({3, 1, 1}), tensor({2, 3, 1, 1}), tensor({4, 5}), tensor({2, 1, 4, 5})}) {
+    CHECK(reason(in_order, false) == "its images must be packed row-major, not channels-last");
+    CHECK(reason(in_order, true).empty());
+  }
+  for (const auto& other : {packed, tensor({3, 4, 5}), tensor({3, 1, 5}), tensor({1, 3, 4, 1})}) {
+    CHECK_THAT(reason(other, true), Contains("must lie in their order"));
+  }
 }
 
 TEST_CASE("packed and strided tensors are told apart", "[api]") {

@@ -59,6 +59,16 @@ TEST_CASE("up-sampling and its backward, at any number of threads") {
     upsampling_runner().run(GPUNN_OP_UPSAMPLE2D_BACKWARD, &attrs, {dy}, {dx});
     CHECK(worst_error(dx, dx_expected) < 1e-5);
   });
+  const Tensor<float> last_x = with_channels_last(x), last_dy = with_channels_last(dy);
+  const View y_view = channels_last(y), dx_view = channels_last(dx);
+  on_each_machine(y, [&] {
+    upsampling_runner().run(GPUNN_OP_UPSAMPLE2D, &attrs, {channels_last(last_x)}, {y_view});
+    CHECK(worst_error(with_channels_last(y, true), y_expected) < 1e-6);
+  });
+  on_each_machine(dx, [&] {
+    upsampling_runner().run(GPUNN_OP_UPSAMPLE2D_BACKWARD, &attrs, {channels_last(last_dy)}, {dx_view});
+    CHECK(worst_error(with_channels_last(dx, true), dx_expected) < 1e-5);
+  });
 }
 
 TEST_CASE("up-sampling refuses what is not a multiple") {

@@ -192,6 +192,25 @@ TEST_CASE("a gradient turns images that its forward pass left packed only if it 
   CHECK(copies_with(13e-6) == 3);
 }
 
+TEST_CASE("one number beside images, and conversions to another dtype, leave channels-last images as they are",
+          "[compiler][layout]") {
+  Graph g;
+  const ValueId x = g.add_value("x", {DType::bf16, {8, 3, 4, 4}}, Storage::data);
+  const ValueId filter = g.add_value("filter", {DType::bf16, {6, 3, 3, 3}}, Storage::parameters);
+  const ValueId half = g.add_value("half", {DType::f32, {}}, Storage::data);
+  const ValueId image = g.add1(GPUNN_OP_CONV2D, "conv", Attributes::of(conv()), {x, filter});
+  const ValueId wide = g.add_value("wide", {DType::f32, {8, 6, 4, 4}}, Storage::arena);
+  g.add_into(GPUNN_OP_COPY, "wide", {}, {image}, {wide});
+  const ValueId scaled = g.add1(GPUNN_OP_MUL, "scaled", {}, {wide, half});
+  const ValueId back = g.add_value("back", {DType::bf16, {8, 6, 4, 4}}, Storage::arena);
+  g.add_into(GPUNN_OP_COPY, "back", {}, {scaled}, {back});
+  const ValueId filter2 = g.add_value("filter2", {DType::bf16, {6, 6, 3, 3}}, Storage::parameters);
+  g.add1(GPUNN_OP_CONV2D, "conv2", Attributes::of(conv()), {back, filter2});
+  choose_layouts(g, likes_channels_last);
+  for (const ValueId id : {image, wide, scaled, back}) CHECK(g.value(id).type.layout == Layout::channels_last);
+  CHECK(copies(g) == 5);  // those two, and of x and the filters
+}
+
 TEST_CASE("a copy is not made of what was written since", "[compiler][layout]") {
   Graph g;
   const ValueId w = g.add_value("w", {DType::f32, {6, 3, 3, 3}}, Storage::parameters);

@@ -232,7 +232,8 @@ struct KernelFactory {
   std::string name = {};
   // Takes tensors of bf16 and f16 too; others are only asked about ops without any.
   bool half = false;
-  // Takes channels-last images too. Kernels of elementwise ops and of strided ones need not say so.
+  // Takes channels-last images too. Kernels of strided ops need not say so, nor those of elementwise ops, which are
+  // then asked about channels-last images and operands of their shape or of one element.
   bool channels_last = false;
   // Never the plugin's own choice, whatever its score: a kernel to learn from or to compare with.
   bool only_by_name = false;

@@ -785,18 +785,26 @@ inline Tensor tensor_at(const gpunn_tensor* const* list, std::size_t at, const P
   return made;
 }
 
-// All images of an op have one layout. An elementwise op takes channels-last ones only where nothing is broadcast.
+// The tensor with the dimensions of size 1 in front that make images of what is broadcast to them.
+inline gpunn_tensor broadcast_image(gpunn_tensor tensor) {
+  for (; tensor.rank < 4; ++tensor.rank) {
+    std::copy_backward(tensor.dim, tensor.dim + tensor.rank, tensor.dim + tensor.rank + 1);
+    std::copy_backward(tensor.stride, tensor.stride + tensor.rank, tensor.stride + tensor.rank + 1);
+    tensor.dim[0] = 1;
+  }
+  return tensor;
+}
+
+// All images of an op have one layout. What an elementwise op broadcasts to channels-last images lies in their order,
+// as a single number does, or a number for each channel.
 inline void require_one_layout(const Signature& signature, const plugin::OpDesc& desc) {
   if (signature.strided || !plugin::has_channels_last(desc)) return;
-  const gpunn_tensor& first = desc.inputs() > 0 ? desc.input(0) : desc.output(0);
   const bool differs = plugin::any_tensor(desc, [&](const gpunn_tensor& tensor) {
-    if (signature.elementwise && !std::ranges::equal(std::span(tensor.dim, static_cast<std::size_t>(tensor.rank)),
-                                                     std::span(first.dim, static_cast<std::size_t>(first.rank)))) {
-      return true;
-    }
-    return tensor.rank == 4 && plugin::element_count(tensor) > 0 && !plugin::is_channels_last(tensor);
+    if (plugin::element_count(tensor) == 0) return false;
+    if (signature.elementwise) return !plugin::is_channels_last(broadcast_image(tensor));
+    return tensor.rank == 4 && !plugin::is_channels_last(tensor);
   });
-  require(!differs, signature.elementwise ? "channels-last images of it must be of one shape and all of that layout"
+  require(!differs, signature.elementwise ? "what it broadcasts to channels-last images must lie in their order"
                                           : "its images must be all packed row-major or all channels-last");
 }
 

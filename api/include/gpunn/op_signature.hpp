@@ -103,7 +103,7 @@ struct Signature {
   std::vector<Pattern> inputs, outputs;
   std::vector<std::string_view> positive;  // sizes that must not be 0
   bool strided = false;                    // tensors may have any strides
-  bool elementwise = false;                // of tensors of one shape, whatever the order of their elements
+  bool elementwise = false;                // of tensors of one order in memory, whatever it is
   std::size_t least_inputs = 0;
   std::size_t most_inputs = 0;
 

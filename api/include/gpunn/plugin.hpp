@@ -28,15 +28,23 @@ inline std::string misfit_of(const OpDesc& desc) {
   }
 }
 
-// Whether the op gives the same result for any memory order of its images.
-inline bool is_order_free(int32_t op) {
-  const auto found = ops::all().find(op);
-  return found != ops::all().end() && (found->second.signature.elementwise || found->second.signature.strided);
+// Whether the memory order of the images does not matter, as long as it is the same in all of them: a kernel can work
+// on one element after the other, or on tensors of any strides.
+inline bool is_order_free(const OpDesc& desc) {
+  const auto found = ops::all().find(desc.op());
+  if (found == ops::all().end()) return false;
+  const ops::Signature& signature = found->second.signature;
+  if (!signature.elementwise) return signature.strided;
+  const int64_t elements = element_count(desc.output(0));
+  return !any_tensor(desc, [elements](const gpunn_tensor& tensor) {
+    const int64_t own = element_count(tensor);
+    return own != 1 && own != elements;
+  });
 }
 
 inline Support Device::answer(const KernelFactory& factory, const OpDesc& desc) {
   if (!factory.half && has_half(desc)) return Support::no("its tensors must be f32, not bf16 or f16");
-  if (!factory.channels_last && !is_order_free(desc.op()) && has_channels_last(desc)) {
+  if (!factory.channels_last && !is_order_free(desc) && has_channels_last(desc)) {
     return Support::no("its images must be packed row-major, not channels-last");
   }
   Support support;

@@ -123,21 +123,6 @@ static void backward(const float* dy, const float* x, const float* y, float* dx,
   }
 }
 
-// Calls body(first channel, load, store) for vectors of channels: load(p) reads a vector's channels, store(p, v) writes
-// them.
-template <class Body>
-static GPUNN_ALWAYS_INLINE void each_vector(int64_t channels, const Body& body) {
-  int64_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) {
-    body(
-        c, [](const auto* p) { return load(p); }, [](auto* p, Vec v) { store(p, v); });
-  }
-  if (c == channels) return;
-  const int n = static_cast<int>(channels - c);
-  body(
-      c, [n](const auto* p) { return load_first(p, n); }, [n](auto* p, Vec v) { store_first(p, v, n); });
-}
-
 template <class T>
 static void pixel_largest(const T* x, const PixelWindow& w, int64_t channels, T* y) {
   each_vector(channels, [&](int64_t c, auto load_at, auto store_at) {

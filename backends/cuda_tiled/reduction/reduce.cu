@@ -83,7 +83,7 @@ ReducePlan plan_reduce(const OpDesc& desc) {
   plan.runs = shape.innermost_is_reduced;
   plan.outputs = static_cast<int>(shape.outputs);
   if (shape.kind == GPUNN_REDUCE_MEAN) plan.factor = 1.0F / static_cast<float>(shape.terms);
-  // The strides of all other dimensions are multiples of the innermost one, as x is packed.
+  // The strides of all other dimensions are multiples of the innermost one, as x has no gaps.
   if (plan.runs && shape.reduced.dim[shape.reduced.rank - 1] % 4 == 0) plan.width = 4;
   plan.kept = Places(shape.kept);
   plan.reduced = Places(shape.reduced, plan.width);
@@ -255,6 +255,8 @@ void run_reduce(const ReducePlan& plan, cudaStream_t stream, const OpArgs& args)
 
 }  // namespace
 
-void add_reduce_kernels(TiledDevice& device) { add_op(device, GPUNN_OP_REDUCE, "reduce", plan_reduce, run_reduce); }
+void add_reduce_kernels(TiledDevice& device) {
+  add_op(device, GPUNN_OP_REDUCE, "reduce", plan_reduce, run_reduce, Dtypes::f32, Layouts::channels_last_too);
+}
 
 }  // namespace gpunn::cuda_tiled
