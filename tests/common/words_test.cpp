@@ -93,6 +93,6 @@ TEST_CASE("the tables hold together") {
   }
   for (const auto& row : words::synonyms()) {
     CAPTURE(row.ours);
-    CHECK_FALSE(words::lists(row.theirs, words::squashed(row.ours)));
+    CHECK_FALSE(words::lists(row.theirs, row.ours));
   }
 }

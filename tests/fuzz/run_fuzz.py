@@ -24,7 +24,8 @@ def main():
     arguments += [f"-max_total_time={os.environ.get('GPUNN_FUZZ_SECONDS', '60')}", "-timeout=10", "-rss_limit_mb=2560",
                   "-max_len=65536", "-print_final_stats=1", "-verbosity=1", f"-artifact_prefix={grown.parent}/{name}-",
                   *sys.argv[4:]]
-    environment = {**os.environ, "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+    # The kernels that both sanitizers look at (backends/cpu/CMakeLists.txt).
+    environment = {**os.environ, "GPUNN_CPU_ISA": "baseline", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
                    "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=0"}
     return subprocess.run(list(map(str, arguments)), env=environment, stdin=subprocess.DEVNULL).returncode
 

@@ -24,6 +24,13 @@ constexpr int kLanes = 4;
 using Vec = float __attribute__((vector_size(kLanes * sizeof(float))));
 
 #define GPUNN_ALWAYS_INLINE inline __attribute__((always_inline))
+// Clang's AddressSanitizer looks at each lane of a masked access. As functions of their own, AVX-512's kernels compile
+// in a sixth of the time.
+#ifdef GPUNN_SANITIZED
+#define GPUNN_MASKED_ACCESS inline __attribute__((noinline))
+#else
+#define GPUNN_MASKED_ACCESS GPUNN_ALWAYS_INLINE
+#endif
 
 // Of any alignment.
 GPUNN_ALWAYS_INLINE Vec load(const float* p) {
@@ -42,8 +49,8 @@ GPUNN_ALWAYS_INLINE Vec max_or_nan(Vec a, Vec b) { return a < b ? b : a; }
 // The first n lanes, 0 < n <= kLanes; memory beyond them is not touched. Other lanes load as 0.
 #if defined(__AVX512F__)
 GPUNN_ALWAYS_INLINE __mmask16 first_lanes(int n) { return static_cast<__mmask16>((1U << n) - 1U); }
-GPUNN_ALWAYS_INLINE Vec load_first(const float* p, int n) { return _mm512_maskz_loadu_ps(first_lanes(n), p); }
-GPUNN_ALWAYS_INLINE void store_first(float* p, Vec v, int n) { _mm512_mask_storeu_ps(p, first_lanes(n), v); }
+GPUNN_MASKED_ACCESS Vec load_first(const float* p, int n) { return _mm512_maskz_loadu_ps(first_lanes(n), p); }
+GPUNN_MASKED_ACCESS void store_first(float* p, Vec v, int n) { _mm512_mask_storeu_ps(p, first_lanes(n), v); }
 #elif defined(__AVX2__)
 GPUNN_ALWAYS_INLINE __m256i first_lanes(int n) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));

@@ -22,7 +22,10 @@ std::span<const Explanation> explanations();
 // In small letters, without '_', '-' and blanks: "BatchNorm" and "batch_norm" are one word.
 std::string squashed(std::string_view word);
 
-// Whether `list`, with blanks in between, has a word that is `word` once both are squashed.
-bool lists(std::string_view list, std::string_view squashed_word);
+// Whether two words are one once they are squashed.
+bool same(std::string_view a, std::string_view b);
+
+// Whether `list`, with blanks in between, has a word that is the same as `word`.
+bool lists(std::string_view list, std::string_view word);
 
 }  // namespace gpunn::words

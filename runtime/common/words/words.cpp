@@ -12,18 +12,37 @@ namespace gpunn {
 
 namespace words {
 
+namespace {
+
+constexpr std::string_view kSeparators = "_- ";
+
+char small(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
+}  // namespace
+
 std::string squashed(std::string_view word) {
   std::string result;
   for (const char c : word) {
-    if (c != '_' && c != '-' && c != ' ') result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (kSeparators.find(c) == std::string_view::npos) result += small(c);
   }
   return result;
 }
 
-bool lists(std::string_view list, std::string_view squashed_word) {
+bool same(std::string_view a, std::string_view b) {
+  while (true) {
+    a.remove_prefix(std::min(a.find_first_not_of(kSeparators), a.size()));
+    b.remove_prefix(std::min(b.find_first_not_of(kSeparators), b.size()));
+    if (a.empty() || b.empty()) return a.empty() && b.empty();
+    if (small(a.front()) != small(b.front())) return false;
+    a.remove_prefix(1);
+    b.remove_prefix(1);
+  }
+}
+
+bool lists(std::string_view list, std::string_view word) {
   while (!list.empty()) {
     const std::size_t end = std::min(list.find(' '), list.size());
-    if (squashed(list.substr(0, end)) == squashed_word) return true;
+    if (same(list.substr(0, end), word)) return true;
     list.remove_prefix(std::min(end + 1, list.size()));
   }
   return false;
@@ -42,7 +61,7 @@ constexpr std::size_t kMostListed = 16;    // of the program's own words in a me
 // Letter case and '-' against '_' are no difference worth an edit.
 std::string folded(std::string_view word) {
   std::string result(word);
-  for (char& c : result) c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (char& c : result) c = c == '-' ? '_' : words::small(c);
   return result;
 }
 
@@ -83,7 +102,7 @@ Match match(std::string_view word, const std::string& candidate) {
   if (wanted == known) return {Nearness::same, 0, candidate};
   const auto table = words::synonyms();
   for (std::size_t i = 0; i < table.size(); ++i) {
-    if (squashed(table[i].ours) == known && words::lists(table[i].theirs, wanted)) {
+    if (words::same(table[i].ours, candidate) && words::lists(table[i].theirs, word)) {
       return {Nearness::synonym, i, candidate};
     }
   }
@@ -146,9 +165,8 @@ std::vector<std::string> best_matches(std::string_view word, const std::vector<s
 
 std::string_view explanation(std::string_view word) {
   if (word.empty() || word.size() > kLongestWord) return {};
-  const std::string wanted = squashed(word);
   for (const words::Explanation& row : words::explanations()) {
-    if (words::lists(row.words, wanted)) return row.sentence;
+    if (words::lists(row.words, word)) return row.sentence;
   }
   return {};
 }
