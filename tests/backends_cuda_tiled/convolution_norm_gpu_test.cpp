@@ -1,4 +1,4 @@
-// Convolutions that make the statistics of the batch norm behind them: with every tile the same y as without, mean,
+// Convolutions that make the statistics of the batch norm behind them: with every kernel the same y as without, mean,
 // rstd, running statistics and the normalised images against float64. And data gradients that begin the gradient of the
 // batch norm before them: the same masked gradient as op by op, its sums and dx against float64.
 #include <cmath>
@@ -34,12 +34,18 @@ struct Case {
 };
 
 template <class T>
-void check(const Case& test, int tile) {
+HalfConvolution problem_of(const Case& test) {
   const ConvolutionShape& shape = test.shape;
-  const HalfConvolution problem{.shape = shape,
-                                .dtype = std::is_same_v<T, __half> ? GPUNN_F16 : GPUNN_BF16,
-                                .statistics = true,
-                                .terms = shape.group_inputs * shape.rows.taps * shape.columns.taps};
+  return {.shape = shape,
+          .dtype = std::is_same_v<T, __half> ? GPUNN_F16 : GPUNN_BF16,
+          .statistics = true,
+          .terms = shape.group_inputs * shape.rows.taps * shape.columns.taps};
+}
+
+template <class T>
+void check(const Case& test, int kernel) {
+  const ConvolutionShape& shape = test.shape;
+  const HalfConvolution problem = problem_of<T>(test);
   const BatchNorm norm{.rows = shape.batch,
                        .channels = shape.group_outputs,
                        .size = shape.rows.outputs * shape.columns.outputs,
@@ -47,12 +53,12 @@ void check(const Case& test, int tile) {
                        .momentum = kMomentum,
                        .counted = test.counted.has_value(),
                        .channels_last = true};
-  INFO(gpunn::backends::text_of(shape) << ", tile " << tile << ", dtype " << problem.dtype << ", images "
+  INFO(gpunn::backends::text_of(shape) << ", kernel " << kernel << ", dtype " << problem.dtype << ", images "
                                        << test.counted.value_or(-1) << ", offset " << test.offset);
   const auto pixels = static_cast<std::size_t>(norm.rows * norm.size);
   const auto channels = static_cast<std::size_t>(norm.channels);
   std::vector<float> values = random_values(shape.batch * shape.group_inputs * shape.rows.inputs * shape.columns.inputs,
-                                            static_cast<unsigned>(tile));
+                                            static_cast<unsigned>(kernel));
   for (float& value : values) value = value * 0.125F + test.offset;
   const Memory x = on_device(rounded<T>(values));
   const Memory w = on_device(rounded<T>(random_values(norm.channels * problem.terms, 7)));
@@ -65,19 +71,18 @@ void check(const Case& test, int tile) {
   const Memory result(pixels * channels * sizeof(T));
   const Memory mean(channels * sizeof(float)), rstd(channels * sizeof(float));
 
-  const std::optional<uint64_t> bytes = half_convolution_workspace(problem);
-  REQUIRE(bytes.has_value());
-  const Memory workspace(*bytes);
-  const SlabPlan slabs = slab_plan(norm, kSlabRows);
+  const Memory workspace(half_kernel_workspace(problem, kernel));
+  const HalfSlabs left = half_slabs(problem, kernel);
+  const SlabPlan slabs = slab_plan(norm, left.count, left.rows);
   const Memory statistics(slabs.workspace_bytes());
   const Counters counters(slabs.counters());
   HalfConvolutionArgs args{.inputs = {x.data(), w.data()}, .output = plain_y.data(), .workspace = workspace.data()};
-  run_half_convolution(problem, tile, args, nullptr);
+  run_half_kernel(problem, kernel, args, nullptr);
   args.output = y.data();
   args.statistics = {.slabs = static_cast<float2*>(statistics.data()),
                      .images = test.counted ? static_cast<const int32_t*>(count.data()) : nullptr,
                      .pixels = static_cast<int>(norm.size)};
-  run_half_convolution(problem, tile, args, nullptr);
+  run_half_kernel(problem, kernel, args, nullptr);
   const Forward<T> f{.x = static_cast<const T*>(y.data()),
                      .gamma = static_cast<const float*>(gamma.data()),
                      .beta = static_cast<const float*>(beta.data()),
@@ -150,19 +155,25 @@ struct GradientCase {
 };
 
 template <class T>
-void check_gradient(const GradientCase& test, int tile) {
+HalfConvolution problem_of(const GradientCase& test) {
   const ConvolutionShape& shape = test.shape;
-  const HalfConvolution problem{.pass = gpunn::backends::ConvolutionPass::backward_data,
-                                .shape = shape,
-                                .dtype = std::is_same_v<T, __half> ? GPUNN_F16 : GPUNN_BF16,
-                                .gradient = true,
-                                .terms = shape.group_outputs * shape.rows.taps * shape.columns.taps};
+  return {.pass = gpunn::backends::ConvolutionPass::backward_data,
+          .shape = shape,
+          .dtype = std::is_same_v<T, __half> ? GPUNN_F16 : GPUNN_BF16,
+          .gradient = true,
+          .terms = shape.group_outputs * shape.rows.taps * shape.columns.taps};
+}
+
+template <class T>
+void check_gradient(const GradientCase& test, int kernel) {
+  const ConvolutionShape& shape = test.shape;
+  const HalfConvolution problem = problem_of<T>(test);
   const BatchNorm norm{.rows = shape.batch,
                        .channels = shape.group_inputs,
                        .size = shape.rows.inputs * shape.columns.inputs,
                        .counted = test.counted.has_value(),
                        .channels_last = true};
-  INFO(gpunn::backends::text_of(shape) << ", tile " << tile << ", dtype " << problem.dtype << ", more " << test.more
+  INFO(gpunn::backends::text_of(shape) << ", kernel " << kernel << ", dtype " << problem.dtype << ", more " << test.more
                                        << ", images " << test.counted.value_or(-1) << ", offset " << test.offset);
   const auto pixels = static_cast<std::size_t>(norm.rows * norm.size);
   const auto channels = static_cast<std::size_t>(norm.channels);
@@ -183,14 +194,12 @@ void check_gradient(const GradientCase& test, int tile) {
   const Memory plain(bytes_of_all), masked(bytes_of_all), dx(bytes_of_all);
   const Memory dgamma(channels * sizeof(float)), dbeta(channels * sizeof(float));
 
-  const std::optional<uint64_t> bytes = half_convolution_workspace(problem);
-  REQUIRE(bytes.has_value());
-  const Memory workspace(*bytes);
-  const SlabPlan slabs = slab_plan_of(norm, half_gradient_slabs(problem));
+  const Memory workspace(half_kernel_workspace(problem, kernel));
+  const SlabPlan slabs = slab_plan(norm, half_slabs(problem, kernel).count);
   const Memory sums(slabs.workspace_bytes());
   const Counters counters(slabs.counters());
   HalfConvolutionArgs args{.inputs = {dy.data(), w.data()}, .output = plain.data(), .workspace = workspace.data()};
-  run_half_convolution(problem, tile, args, nullptr);
+  run_half_kernel(problem, kernel, args, nullptr);
   const auto* const images = test.counted ? static_cast<const int32_t*>(count.data()) : nullptr;
   args.output = masked.data();
   args.gradient = {.more = test.more ? more.data() : nullptr,
@@ -199,7 +208,7 @@ void check_gradient(const GradientCase& test, int tile) {
                    .mean = static_cast<const float*>(mean.data()),
                    .slabs = static_cast<float2*>(sums.data()),
                    .images = images};
-  run_half_convolution(problem, tile, args, nullptr);
+  run_half_kernel(problem, kernel, args, nullptr);
   const Backward<T> b{.dy = nullptr,
                       .more_dy = nullptr,
                       .relu_y = nullptr,
@@ -289,16 +298,17 @@ TEST_CASE("a convolution makes the statistics of batch norm, and writes the same
       {square(4, 64, 8, 64, 1, 1), std::optional<int>(100)},   // more than there are
       {square(8, 64, 16, 72, 1, 1), std::nullopt, 8},          // a mean far from zero
       {square(40, 64, 28, 128, 3, 1), std::nullopt, 0, true},  // many slabs
+      {square(3, 24, 57, 40, 3, 1)},                           // long rows
+      {square(8, 64, 16, 72, 3, 1), std::optional<int>(5), 8},
   };
-  if (!half_convolution_workspace({.shape = cases.front().shape, .terms = 64})) {
+  if (half_kernels(problem_of<__nv_bfloat16>(cases.front())).empty()) {
     SUCCEED("the GPU has no such kernels");
     return;
   }
   for (const Case& test : cases) {
-    for (int tile = 0; tile < static_cast<int>(kHalfTiles.size()); ++tile) {
-      if (!can_end_statistics(tile)) continue;
-      check<__nv_bfloat16>(test, tile);
-      check<__half>(test, tile);
+    for (const int kernel : half_kernels(problem_of<__nv_bfloat16>(test))) {
+      check<__nv_bfloat16>(test, kernel);
+      check<__half>(test, kernel);
     }
   }
 }
@@ -319,16 +329,18 @@ TEST_CASE("a data gradient adds, masks and makes the sums of the batch norm befo
       {square(4, 64, 8, 64, 1, 1), true, std::optional<int>(100)},   // more than there are
       {square(8, 72, 16, 64, 1, 1), true, std::nullopt, 8},          // a mean far from zero
       {square(6, 64, 28, 64, 1, 1), true},                           // many slabs
+      {square(4, 64, 57, 40, 3, 1)},                                 // long rows
+      {square(6, 136, 14, 64, 3, 1), true, std::optional<int>(4)},
+      {square(8, 72, 16, 64, 3, 1), true, std::nullopt, 8},
   };
-  if (!half_convolution_workspace({.shape = cases.front().shape, .terms = 64})) {
+  if (half_kernels(problem_of<__nv_bfloat16>(cases.front())).empty()) {
     SUCCEED("the GPU has no such kernels");
     return;
   }
   for (const GradientCase& test : cases) {
-    for (int tile = 0; tile < static_cast<int>(kHalfTiles.size()); ++tile) {
-      if (!can_end_gradient(tile)) continue;
-      check_gradient<__nv_bfloat16>(test, tile);
-      if (tile == 0) check_gradient<__half>(test, tile);
+    for (const int kernel : half_kernels(problem_of<__nv_bfloat16>(test))) {
+      check_gradient<__nv_bfloat16>(test, kernel);
+      check_gradient<__half>(test, kernel);
     }
   }
 }
