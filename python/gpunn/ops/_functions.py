@@ -626,7 +626,7 @@ def erf(x: Array, *, out: Any = None, backend: str | Backend | None = None) -> A
 def expand(x: Array, *, shape: Sequence[int], out: Any = None, backend: str | Backend | None = None) -> Array:
     """X broadcast to a shape.
 
-    ``x:float[...] -> y:float[?]``
+    ``x:float[...] -> y:float[?]; elementwise``
 
     ``x``: [...] of f32, bf16 or f16.
     ``shape``: the shape that x is broadcast to.
