@@ -1,13 +1,15 @@
-#include "half/half_gemm.hpp"
-
+// MATMUL and MATMUL_BIAS_ACTIVATION of bf16 and f16 tensors.
 #include <gpunn/op_signature.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <utility>
+#include <string>
+#include <vector>
 
 #include "architecture.hpp"
 #include "cuda_common/divide_up.hpp"
+#include "gemm/gemm.hpp"
+#include "half/half_plan.hpp"
+#include "half/half_variants.hpp"
 #include "kernels.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -16,6 +18,12 @@ namespace {
 using backends::Matmul;
 
 constexpr int64_t kMostSize = int64_t{1} << 30;
+
+struct HalfGemm {
+  Gemm gemm;
+  int32_t dtype = GPUNN_BF16;
+  int64_t terms = 0;  // of a sum, for the autotuner
+};
 
 HalfGemm half_gemm_with(const OpDesc& desc, const Gemm& gemm) {
   const int32_t dtype = desc.input(0).dtype;
@@ -54,24 +62,19 @@ HalfPlan plan_of(const HalfGemm& problem, int tile) {
   return plan;
 }
 
-template <int kTile>
-std::string refuses(const HalfGemm& problem) {
+std::string refuses(const HalfGemm& problem, int tile) {
   const Matmul& shape = problem.gemm.shape;
   if (std::min({shape.m, shape.n, shape.k}) < 1) return "a matrix is empty";
   if (std::max({shape.m, shape.n, shape.k}) > kMostSize) return "a size is too large";
   if (std::string refusal = half_refusal_of_gpu(); !refusal.empty()) return refusal;
-  const HalfPlan plan = plan_of(problem, kTile);
+  const HalfPlan plan = plan_of(problem, tile);
   return is_countable(plan) ? std::string() : "a matrix is too large";
 }
 
-template <int kTile>
-uint64_t workspace(const HalfGemm& problem) {
-  return plan_of(problem, kTile).workspace_bytes();
-}
+uint64_t workspace(const HalfGemm& problem, int tile) { return plan_of(problem, tile).workspace_bytes(); }
 
-template <int kTile>
-void run(const HalfGemm& problem, cudaStream_t stream, const OpArgs& args) {
-  HalfPlan plan = plan_of(problem, kTile);
+void run(const HalfGemm& problem, int tile, cudaStream_t stream, const OpArgs& args) {
+  HalfPlan plan = plan_of(problem, tile);
   auto* const room = args.workspace<uint8_t>();
   const void* const a = place_lines(plan.a, args.in<void>(0), room, stream);
   const void* const b = place_lines(plan.b, args.in<void>(1), room + plan.a.copy_bytes(), stream);
@@ -86,18 +89,12 @@ void run(const HalfGemm& problem, cudaStream_t stream, const OpArgs& args) {
                    multiprocessors(), stream);
 }
 
-}  // namespace
-
+// The variants gemm:half_128x256 and so on, named by their tiles.
 std::vector<Variant<HalfGemm>> half_gemm_variants() {
-  static const std::vector<std::string> names = half_variant_names("gemm:half_");
-  return []<std::size_t... kTiles>(std::index_sequence<kTiles...>) {
-    return std::vector<Variant<HalfGemm>>{{.name = names[kTiles].c_str(),
-                                           .refuses = refuses<kTiles>,
-                                           .workspace_bytes = workspace<kTiles>,
-                                           .run = run<kTiles>}...};
-  }
-  (std::make_index_sequence<kHalfTiles.size()>());
+  return half_variants<HalfGemm, refuses, workspace, run>("gemm:half_");
 }
+
+}  // namespace
 
 void add_half_gemm_kernels(TiledDevice& device) {
   add_variants(device, GPUNN_OP_MATMUL, half_gemm_of, half_key_of, half_gemm_variants(), Dtypes::floating);

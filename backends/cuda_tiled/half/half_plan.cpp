@@ -146,12 +146,6 @@ void run_half_product(const HalfPlan& plan, const HalfAddresses& addresses, int 
   if (product.splits > 1) add_half_parts(placed, stream);
 }
 
-std::vector<std::string> half_variant_names(std::string_view family) {
-  std::vector<std::string> names;
-  for (const std::string_view tile : kHalfTileNames) names.push_back(std::string(family) + std::string(tile));
-  return names;
-}
-
 std::string half_refusal_of_gpu() {
   constexpr int kHopper = 90;
   if (compute_capability() != kHopper) return "the GPU is not of compute capability 9.0";

@@ -3,8 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include <cuda_runtime_api.h>
 
@@ -65,9 +63,6 @@ std::string half_refusal_of_gpu();
 
 // y = the sum of the parts, in their order.
 void add_half_parts(const HalfPlan& plan, cudaStream_t stream);
-
-// The names of a family's variants, by tile: the family, as "conv:half_", before kHalfTileNames.
-std::vector<std::string> half_variant_names(std::string_view family);
 
 // Launches the kernels of the tile; each tile has its own file.
 template <int kTile>

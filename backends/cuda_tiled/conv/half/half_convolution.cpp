@@ -13,6 +13,7 @@
 #include "conv/narrow/narrow.hpp"
 #include "conv/stem/stem.hpp"
 #include "cuda_common/divide_up.hpp"
+#include "half/half_variants.hpp"
 #include "kernels.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -318,7 +319,7 @@ CUtensorMap windows_map(const ConvolutionPlan& plan, std::size_t phase, const Ha
                            pixels);
 }
 
-std::string refusal_of(const HalfConvolution& problem, int tile) {
+std::string refuses(const HalfConvolution& problem, int tile) {
   if (problem.shape.groups != 1) return "the channels are in groups";
   if (problem.statistics && !can_end_statistics(tile)) return "the tile makes no statistics";
   if (problem.gradient && !can_end_gradient(tile)) return "the tile leaves no registers for what is behind it";
@@ -329,15 +330,7 @@ std::string refusal_of(const HalfConvolution& problem, int tile) {
   return is_countable(plan.half) ? std::string() : "a tensor is too large";
 }
 
-template <int kTile>
-std::string refuses(const HalfConvolution& problem) {
-  return refusal_of(problem, kTile);
-}
-
-template <int kTile>
-uint64_t workspace(const HalfConvolution& problem) {
-  return plan_of(problem, kTile).half.workspace_bytes();
-}
+uint64_t workspace(const HalfConvolution& problem, int tile) { return plan_of(problem, tile).half.workspace_bytes(); }
 
 void run_tile(const HalfConvolution& problem, int index, const HalfConvolutionArgs& args, cudaStream_t stream) {
   ConvolutionPlan plan = plan_of(problem, index);
@@ -380,9 +373,8 @@ void run_tile(const HalfConvolution& problem, int index, const HalfConvolutionAr
                    multiprocessors(), stream);
 }
 
-template <int kTile>
-void run(const HalfConvolution& problem, cudaStream_t stream, const OpArgs& args) {
-  run_tile(problem, kTile, half_arguments(problem, args), stream);
+void run(const HalfConvolution& problem, int tile, cudaStream_t stream, const OpArgs& args) {
+  run_tile(problem, tile, half_arguments(problem, args), stream);
 }
 
 }  // namespace
@@ -396,14 +388,7 @@ HalfConvolution half_backward_data_problem(const OpDesc& desc) {
 }
 
 std::vector<Variant<HalfConvolution>> half_convolution_variants() {
-  static const std::vector<std::string> names = half_variant_names("conv:half_");
-  return []<std::size_t... kTiles>(std::index_sequence<kTiles...>) {
-    return std::vector<Variant<HalfConvolution>>{{.name = names[kTiles].c_str(),
-                                                  .refuses = refuses<kTiles>,
-                                                  .workspace_bytes = workspace<kTiles>,
-                                                  .run = run<kTiles>}...};
-  }
-  (std::make_index_sequence<kHalfTiles.size()>());
+  return half_variants<HalfConvolution, refuses, workspace, run>("conv:half_");
 }
 
 namespace {

@@ -3,15 +3,10 @@
 
 #include <cstdint>
 
+#include "conv/half/half_patch.hpp"
 #include "shared_barrier.cuh"
 
 namespace gpunn::cuda_tiled {
-
-inline constexpr int kPatchTaps = 3;   // of a row, and of a column
-inline constexpr int kPatchStep = 16;  // of K, that wgmma takes
-inline constexpr int kLeastPatchStages = 2;
-inline constexpr int kMostPatchStages = 6;
-inline constexpr int kMostBox = 256;  // pixels of a row, and of a column, that TMA brings
 
 struct PatchBarriers {
   uint64_t full[kMostPatchStages];

@@ -6,6 +6,11 @@
 
 namespace gpunn::cuda_tiled {
 
+inline constexpr int kPatchTaps = 3;   // of a row, and of a column
+inline constexpr int kPatchStep = 16;  // of K, that wgmma takes
+inline constexpr int kLeastPatchStages = 2;
+inline constexpr int kMostPatchStages = 6;
+
 // Forward, with bias, residual and ReLU, and data gradients.
 Variant<HalfConvolution> patch_variant();
 void run_patch_convolution(const HalfConvolution& problem, const HalfConvolutionArgs& args, cudaStream_t stream);

@@ -11,8 +11,6 @@
 namespace gpunn::cuda_tiled {
 namespace {
 
-constexpr uint32_t kLineBytes = 128;
-
 // A function of the driver that the runtime has loaded; the plugin is not linked with it.
 template <class Function>
 Function* driver_function(const char* name) {

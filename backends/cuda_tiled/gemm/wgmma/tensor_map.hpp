@@ -15,6 +15,8 @@ struct MatrixInMemory {
   int64_t pitch;
 };
 
+inline constexpr int kLineBytes = 128;  // of a row of a tile in shared memory, the swizzle's span
+
 // TMA needs lines to begin at multiples of this number of bytes.
 inline constexpr int64_t kTensorMapAlignment = 16;
 
@@ -69,7 +71,9 @@ struct PixelsInMemory {
   int64_t channels;
 };
 
-// For copies of boxes of an image, so many rows and columns and 64 channels of them. Both are at most 256.
+inline constexpr int kMostBox = 256;  // pixels of a row, and of a column, that TMA brings
+
+// For copies of boxes of an image, so many rows and columns and 64 channels of them. Both are at most kMostBox.
 CUtensorMap pixel_tensor_map(const PixelsInMemory& pixels, int box_rows, int box_columns);
 
 }  // namespace gpunn::cuda_tiled

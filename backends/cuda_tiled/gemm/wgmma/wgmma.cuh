@@ -22,6 +22,7 @@
 #include "epilogue.cuh"
 #include "gemm/mask_epilogue.cuh"
 #include "gemm/wgmma/major.hpp"
+#include "gemm/wgmma/tensor_map.hpp"
 #include "gemm/wgmma/wgmma_instructions.cuh"
 
 namespace gpunn::cuda_tiled {
@@ -43,7 +44,6 @@ struct WgmmaTile {
   int stages;
 };
 
-inline constexpr int kLineBytes = 128;  // of a row of a tile in shared memory, the swizzle's span
 inline constexpr int kWarpgroup = 128;  // threads
 
 template <WgmmaTile tile>
