@@ -55,6 +55,13 @@ std::vector<AxisClass> backward_classes(const ConvolutionAxis& axis) {
       c.base = position / axis.stride;
       break;
     }
+    // In the order of their sources.
+    if (c.taps > 0) {
+      c.first_tap += (c.taps - 1) * c.tap_step;
+      c.tap_step = -c.tap_step;
+      c.base += (c.taps - 1) * c.per_tap;
+      c.per_tap = -c.per_tap;
+    }
     classes.push_back(c);
   }
   return classes;

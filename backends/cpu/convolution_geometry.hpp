@@ -17,7 +17,8 @@ struct TapRange {
 
 // The targets first_target + j * target_step, j < targets, all of which take the source base + j * per_target +
 // u * per_tap at tap first_tap + u * tap_step, u < taps. Forward the targets are outputs, and one class has them all;
-// backward to the data they are inputs, in one class for each remainder modulo the stride.
+// backward to the data they are inputs, in one class for each remainder modulo the stride. Sources come in their order:
+// per_tap is positive.
 struct AxisClass {
   int64_t first_target;
   int64_t target_step;

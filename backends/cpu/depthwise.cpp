@@ -69,13 +69,6 @@ void DepthwiseImages::add_columns(const AxisClass& axis) {
                  .tap_step = axis.tap_step,
                  .taps = taps.end - taps.begin};
     if (made.taps > 0) made.source = axis.source(begin, taps.begin);
-    // From left to right, as the kernels share sources.
-    if (made.per_tap < 0 && made.taps > 0) {
-      made.source += (made.taps - 1) * made.per_tap;
-      made.tap += (made.taps - 1) * made.tap_step;
-      made.per_tap = -made.per_tap;
-      made.tap_step = -made.tap_step;
-    }
     columns_.push_back(made);
   });
 }

@@ -11,7 +11,8 @@
 #include "common/convolution.hpp"
 #include "depthwise.hpp"
 #include "grain.hpp"
-#include "half/half_product.hpp"
+#include "half/half_filter_product.hpp"
+#include "half/half_image_product.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
 
@@ -23,8 +24,7 @@ constexpr int kTurnedScore = 1;
 constexpr int kHalfScore = 3;
 constexpr int64_t kChannelsAtOnce = 64;
 // Fewer channels would leave most of a tile empty: the kernels of f32 are faster, with conversions around them.
-constexpr int64_t kFewestGroupChannels = 8;
-constexpr int64_t kFewestHalfChannels = 24;
+constexpr int64_t kFewestHalfChannels = 8;
 
 // A tensor [images, channels, pixels] with its channels last, or back.
 struct Turn {
@@ -76,7 +76,7 @@ uint64_t half_workspace(const Algorithm& algorithm) {
 
 void require_full_tiles(const ConvolutionShape& shape) {
   require(std::max(shape.group_inputs, shape.group_outputs) >= kFewestHalfChannels &&
-              (shape.groups == 1 || std::min(shape.group_inputs, shape.group_outputs) >= kFewestGroupChannels),
+              (shape.groups == 1 || std::min(shape.group_inputs, shape.group_outputs) >= kFewestHalfChannels),
           "few channels leave the tiles empty");
 }
 

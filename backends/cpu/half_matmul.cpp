@@ -9,7 +9,8 @@
 
 #include "add_op.hpp"
 #include "common/matmul.hpp"
-#include "half/half_product.hpp"
+#include "half/half_filter_product.hpp"
+#include "half/half_image_product.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
 

@@ -1,0 +1,73 @@
+// Backward to the filter of channels-last bf16 images, as ImageFilterProduct has it in f32: dw = dy^T x. Sums run over
+// pixels, so dy is transposed first, and x is laid out in pairs of pixels. Where neighbouring outputs see neighbouring
+// pixels, both are padded (padded_pixels.hpp), and a tap is an offset in the pairs, of which there are two sets: those
+// that begin at even pixels, and those at odd ones. Elsewhere what each output sees is copied side by side.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "half/half_tile.hpp"
+#include "half/padded_pixels.hpp"
+#include "image_rows.hpp"
+
+namespace gpunn::cpu {
+
+class HalfFilterProduct {
+ public:
+  HalfFilterProduct(const ConvolutionShape& shape, int threads, const HalfTileKernels& kernels);
+
+  double workspace_bytes() const;
+  void run(const BFloat16* dy, const BFloat16* x, BFloat16* dw, void* workspace) const;
+
+ private:
+  // The taps and channels of x that a task has.
+  struct Block {
+    int64_t tap;
+    int64_t taps;
+    int64_t channel;
+    int64_t channels;
+  };
+  // Of 16 columns, a tap and some of its channels side by side.
+  struct Pairs {
+    const BFloat16* even;
+    const BFloat16* odd;
+  };
+
+  void plan_padded();
+  void plan_gathered();
+  Block block(int64_t number) const;
+  int64_t pixels_seen() const;  // of x, by the pixels that are multiplied at once
+  int64_t transposed_numbers() const;
+  int64_t scratch_numbers() const;
+  void transpose(const BFloat16* dy, BFloat16* to, BFloat16* scratch) const;
+  Pairs pair_up(const Block& block, const BFloat16* x, int64_t group, int64_t first, int64_t count,
+                BFloat16* scratch) const;
+  const BFloat16* column_tile(const Pairs& pairs, int64_t tile) const;
+  void add_chunk(const BFloat16* dy, const BFloat16* x, int64_t group, int64_t chunk, int64_t number, float* sums,
+                 BFloat16* scratch) const;
+  void put_filter(const float* sums, int64_t group, int64_t number, int64_t first, BFloat16* dw) const;
+
+  const HalfTileKernels* kernels_;
+  ConvolutionShape shape_;
+  int threads_;
+  GroupedImages x_;
+  GroupedImages dy_;
+  TargetClass targets_;
+  std::optional<PaddedPixels> padded_;
+  int64_t pixels_;          // that sums run over, gaps included
+  int64_t dy_rows_;         // of a step: output channels, up to whole tiles
+  int64_t dy_stride_;       // of a channel's transposed pixels, those of a step
+  int64_t block_taps_;      // of a task; 1 where block_channels_ are not all, if nothing is padded
+  int64_t block_channels_;  // of a task
+  int64_t tap_columns_;     // of a tap, block_channels_ or more
+  int64_t channel_blocks_;
+  int64_t blocks_;
+  int64_t depth_;  // pixels that are multiplied at once
+  int64_t chunks_;
+  int64_t block_panels_;  // of HalfTile::kColumns columns
+  int64_t panel_floats_;  // sums of all output channels of a group in a panel's columns
+  int64_t block_floats_;  // of all groups
+};
+
+}  // namespace gpunn::cpu

@@ -1,0 +1,294 @@
+#include "half/half_image_product.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "grain.hpp"
+#include "parallel.hpp"
+
+namespace gpunn::cpu {
+namespace {
+
+constexpr int64_t kLeftNumbers = 256 * 1024;  // of a task's left factor, which stays in the second-level cache
+constexpr int64_t kMostGatheredRows = 128;
+constexpr int64_t kFewestPaddedRows = 256;  // for which a panel of the filter is fetched
+// Copying side by side what a target sees takes as long as its products with so many channels.
+constexpr int64_t kGatheringChannels = 64;
+constexpr int64_t kPointerNumbers = int64_t{sizeof(BFloat16*)} / int64_t{sizeof(BFloat16)};
+constexpr int64_t kSameSet = 256;  // numbers: rows that lie a multiple apart share the first-level cache's sets
+
+bool sees_neighbours(const TargetClass& targets) {
+  return targets.taps() > 0 && targets.rows.per_target == 1 && targets.columns.per_target == 1;
+}
+
+// The steps of an instruction's depth that `terms` terms in a row need, where all are equal and even; 0: none are.
+int64_t equal_steps(int64_t terms) {
+  for (int64_t steps = divide_up(terms, HalfTile::kDepth); 2 * steps <= terms; ++steps) {
+    if (terms % (2 * steps) == 0) return steps;
+  }
+  return 0;
+}
+
+}  // namespace
+
+HalfImageProduct::HalfImageProduct(const ConvolutionShape& shape, ConvolutionPass pass, int threads,
+                                   const HalfTileKernels& kernels)
+    : kernels_(&kernels),
+      shape_(shape),
+      forward_(pass == ConvolutionPass::forward),
+      threads_(threads),
+      source_(images_of(shape, !forward_)),
+      target_(images_of(shape, forward_)),
+      panels_(divide_up(target_.channels, HalfTile::kColumns)) {
+  for (const TargetClass& targets : target_classes(shape, forward_)) {
+    Part part;
+    part.targets = targets;
+    const int64_t in_image = targets.rows.targets * targets.columns.targets;
+    if (sees_neighbours(targets)) {
+      const PaddedPixels padded(source_, targets, shape.batch);
+      if (padded.lines * padded.pitch * target_.channels <= in_image * (target_.channels + kGatheringChannels))
+        part.padded = padded;
+    }
+    if (part.padded.has_value()) {
+      plan_padded(part);
+    } else {
+      plan_gathered(part);
+    }
+    const int64_t blocks = divide_up(part.all_rows, part.block_rows);
+    while (blocks * part.splits * shape.groups < kHalfTasks && panels_ >= 2 * part.splits) part.splits *= 2;
+    part.tasks = blocks * part.splits;
+    part.first_task = tasks_;
+    part.packed_filter = group_filter_;
+    tasks_ += part.tasks;
+    group_filter_ += panels_ * part.panel();
+    scratch_numbers_ = std::max(scratch_numbers_, scratch_numbers(part));
+    parts_.push_back(std::move(part));
+  }
+}
+
+void HalfImageProduct::plan_padded(Part& part) const {
+  const TargetClass& c = part.targets;
+  part.all_rows = part.padded->pixels();
+  // Neighbouring columns' channels are one run of terms, unless channels alone fill whole steps.
+  const bool runs = c.columns.taps > 1 && c.columns.per_tap == 1 && source_.channels % HalfTile::kDepth != 0;
+  const int64_t run_taps = runs ? c.columns.taps : 1;
+  int64_t fewest = 0;
+  for (int64_t channels = source_.channels; channels < source_.channels + HalfTile::kDepth; ++channels) {
+    const int64_t steps = equal_steps(run_taps * channels);
+    if (steps == 0 || (fewest > 0 && steps >= fewest)) continue;
+    fewest = steps;
+    part.padded_channels = channels;
+  }
+  part.depth = static_cast<int>(run_taps * part.padded_channels / fewest);
+  part.stride = part.padded_channels + (part.padded_channels % kSameSet == 0 ? kHalfLineNumbers : 0);
+  for (int64_t u = 0; u < c.rows.taps; ++u) {
+    for (int64_t v = 0; v < c.columns.taps; v += run_taps) {
+      for (int64_t s = 0; s < fewest; ++s) {
+        part.steps.push_back(part.padded->tap_offset(c, u, v) * part.stride + s * part.depth);
+      }
+      for (int64_t i = 0; i < run_taps * part.padded_channels; ++i) {
+        const int64_t channel = i % part.padded_channels;
+        const int64_t tap = c.tap(shape_.columns.taps, u, v + i / part.padded_channels);
+        part.terms.push_back({channel < source_.channels ? tap : -1, channel});
+      }
+    }
+  }
+  const int64_t most = std::max(kLeftNumbers / part.stride, kFewestPaddedRows);
+  const int64_t for_tasks = std::max(divide_up(part.all_rows, kHalfTasks), kFewestPaddedRows);
+  part.block_rows = round_up(even_block(part.all_rows, std::min(most, for_tasks)), HalfTile::kNarrowRows);
+}
+
+void HalfImageProduct::plan_gathered(Part& part) const {
+  const TargetClass& c = part.targets;
+  const int64_t terms = c.taps() * source_.channels, depth = round_up(terms, HalfTile::kDepth);
+  part.all_rows = shape_.batch * c.rows.targets * c.columns.targets;
+  part.depth = HalfTile::kDepth;
+  part.stride = depth + kHalfLineNumbers;
+  for (int64_t step = 0; step < depth; step += HalfTile::kDepth) part.steps.push_back(step);
+  for (int64_t i = 0; i < depth; ++i) {
+    const int64_t tap = i / source_.channels;
+    part.terms.push_back({i < terms ? c.tap(shape_.columns.taps, tap / c.columns.taps, tap % c.columns.taps) : -1,
+                          i % source_.channels});
+  }
+  const int64_t most =
+      std::clamp<int64_t>(kLeftNumbers / std::max<int64_t>(depth, 1), HalfTile::kRows, kMostGatheredRows);
+  part.block_rows = round_up(even_block(part.all_rows, most), 16);
+}
+
+// The left factor, whose tiles are read whole, and the rows' targets.
+int64_t HalfImageProduct::scratch_numbers(const Part& part) const {
+  const int64_t rows = part.block_rows + HalfTile::kNarrowRows;
+  const int64_t seen = part.padded.has_value() ? part.padded->last_tap_offset(part.targets) : 0;
+  const int64_t pointers = rows * kPointerNumbers;
+  return round_up(pointers, kHalfLineNumbers) + round_up((rows + seen) * part.stride, kHalfLineNumbers);
+}
+
+double HalfImageProduct::workspace_bytes() const {
+  const double filter = static_cast<double>(shape_.groups) * static_cast<double>(group_filter_);
+  return (filter + static_cast<double>(threads_) * static_cast<double>(scratch_numbers_) + 32) * sizeof(BFloat16);
+}
+
+// `pairs` pairs of terms of `count` target channels, of which the first is given; null: it is zeros. Of several, the
+// terms are neighbours in memory.
+void HalfImageProduct::pack_pairs(const BFloat16* first, const BFloat16* second, int64_t pairs, int64_t count,
+                                  BFloat16* to) const {
+  constexpr int64_t kRow = 2 * HalfTile::kColumns;
+  const int64_t of_target = forward_ ? shape_.rows.taps * shape_.columns.taps * shape_.group_inputs : 1;
+  if (forward_ && first != nullptr && second == first + 1) {
+    for (int64_t j = 0; j < HalfTile::kColumns; j += 16) {
+      kernels_->transpose_pairs(first + j * of_target, of_target,
+                                static_cast<int>(std::clamp<int64_t>(count - j, 0, 16)), static_cast<int>(pairs),
+                                to + 2 * j, kRow);
+    }
+    return;
+  }
+  std::fill_n(to, kRow, BFloat16());
+  if (!forward_ && first != nullptr && second != nullptr)
+    return kernels_->pair_up(first, second - first, 1, count, to, 0);
+  for (int64_t j = 0; j < count; ++j) {
+    if (first != nullptr) to[2 * j] = first[j * of_target];
+    if (second != nullptr) to[2 * j + 1] = second[j * of_target];
+  }
+}
+
+// [group][class][panel][pair of terms][target channel of the panel][term of the pair]
+void HalfImageProduct::pack_filter(const BFloat16* filter, BFloat16* packed) const {
+  const int64_t filter_numbers = shape_.rows.taps * shape_.columns.taps * shape_.group_inputs;
+  const int64_t of_target = forward_ ? filter_numbers : 1;  // from a target channel's terms to the next one's
+  parallel_for(threads_, shape_.groups * panels_, [&](int64_t task, int) {
+    const int64_t group = task / panels_;
+    const int64_t panel = task % panels_;
+    const int64_t target = panel * HalfTile::kColumns;
+    const int64_t count = std::min<int64_t>(HalfTile::kColumns, target_.channels - target);
+    const BFloat16* of_group = filter + group * shape_.group_outputs * filter_numbers + target * of_target;
+    for (const Part& part : parts_) {
+      BFloat16* to = packed + group * group_filter_ + part.packed_filter + panel * part.panel();
+      // A term of the first target channel.
+      const auto at = [&](const Term& term) -> const BFloat16* {
+        if (term.tap < 0) return nullptr;
+        const int64_t of_channel = forward_ ? 1 : filter_numbers;
+        return of_group + term.tap * shape_.group_inputs + term.channel * of_channel;
+      };
+      const auto terms = static_cast<int64_t>(part.terms.size());
+      for (int64_t p = 0; p < terms;) {
+        const BFloat16* const first = at(part.terms[static_cast<std::size_t>(p)]);
+        // Neighbours in memory.
+        int64_t run = 1;
+        while (first != nullptr && run < std::min<int64_t>(HalfTile::kDepth, terms - p) &&
+               at(part.terms[static_cast<std::size_t>(p + run)]) == first + run) {
+          ++run;
+        }
+        const int64_t pairs = std::max<int64_t>(run / 2, 1);
+        BFloat16* const rows = to + p * HalfTile::kColumns;
+        pack_pairs(first, at(part.terms[static_cast<std::size_t>(p + 1)]), pairs, count, rows);
+        p += 2 * pairs;
+      }
+    }
+  });
+}
+
+// Rows [first, first + count), in `to`.
+const BFloat16* HalfImageProduct::left_factor(const Part& part, const BFloat16* source, int64_t group, int64_t first,
+                                              int64_t count, BFloat16* to) const {
+  const TargetClass& c = part.targets;
+  const int64_t channel = group * source_.channels;
+  if (part.padded.has_value()) {
+    const int64_t begin = first + part.padded->first_offset(c);
+    const int64_t end = begin + count + part.padded->last_tap_offset(c);
+    part.padded->copy(source_, source, channel, source_.channels, begin, end, to, part.stride, part.padded_channels);
+    return to;
+  }
+  copy_rows(source_, c, source, channel, source_.channels, {0, c.taps()}, first, count, to, part.stride);
+  const int64_t terms = c.taps() * source_.channels, depth = static_cast<int64_t>(part.terms.size());
+  for (int64_t i = 0; i < count; ++i) std::fill_n(to + i * part.stride + terms, depth - terms, BFloat16());
+  return to;
+}
+
+// Where the rows' targets are; null for a row that is none.
+void HalfImageProduct::find_targets(const Part& part, int64_t group, int64_t first, int64_t count, BFloat16* target,
+                                    BFloat16** to) const {
+  const AxisClass &rows = part.targets.rows, &columns = part.targets.columns;
+  const int64_t step = columns.target_step * target_.all_channels;
+  const auto run = [&](int64_t image, int64_t row, int64_t column, int64_t begin, int64_t n) {
+    const int64_t line = image * target_.height + rows.first_target + row * rows.target_step;
+    BFloat16* at = target + (line * target_.width + columns.first_target) * target_.all_channels +
+                   group * target_.channels + column * step;
+    for (int64_t i = begin; i < begin + n; ++i, at += step) to[i] = at;
+  };
+  if (part.padded.has_value()) {
+    part.padded->walk(rows.targets, columns.targets, first, first + count, run,
+                      [&](int64_t begin, int64_t n) { std::fill_n(to + begin, n, nullptr); });
+    return;
+  }
+  for (int64_t i = 0; i < count;) {
+    const int64_t line = (first + i) / columns.targets, column = (first + i) % columns.targets;
+    const int64_t n = std::min(count - i, columns.targets - column);
+    run(line / rows.targets, line % rows.targets, column, i, n);
+    i += n;
+  }
+}
+
+void HalfImageProduct::multiply(const Part& part, int64_t group, int64_t task, const BFloat16* source,
+                                const BFloat16* packed, const float* bias, bool relu, BFloat16* target,
+                                BFloat16* scratch) const {
+  const int64_t first = task / part.splits * part.block_rows;
+  const int64_t count = std::min(part.block_rows, part.all_rows - first);
+  auto** const to = reinterpret_cast<BFloat16**>(scratch);
+  const int64_t pointers = (part.block_rows + HalfTile::kNarrowRows) * kPointerNumbers;
+  const BFloat16* left = left_factor(part, source, group, first, count, scratch + round_up(pointers, kHalfLineNumbers));
+  find_targets(part, group, first, count, target, to);
+  alignas(64) float sums[HalfTile::kNarrowRows * HalfTile::kColumns];
+  BFloat16* in_panel[HalfTile::kNarrowRows];
+  const int64_t panels_in_split = divide_up(panels_, part.splits);
+  const int64_t last_panel = std::min((task % part.splits + 1) * panels_in_split, panels_);
+  HalfTile tile{.steps = part.steps.data(),
+                .step_count = static_cast<int64_t>(part.steps.size()),
+                .depth = part.depth,
+                .a = nullptr,
+                .a_stride = part.stride,
+                .b = nullptr,
+                .b_right = nullptr,
+                .b_stride = 2 * HalfTile::kColumns,
+                .c = sums,
+                .rows = 0,
+                .columns = 0,
+                .accumulate = false};
+  kernels_->begin(part.depth);
+  for (int64_t panel = task % part.splits * panels_in_split; panel < last_panel; ++panel) {
+    const int64_t channel = panel * HalfTile::kColumns;
+    tile.b = packed + group * group_filter_ + part.packed_filter + panel * part.panel();
+    tile.b_right = tile.b + HalfTile::kColumns;
+    tile.columns = static_cast<int>(std::min<int64_t>(HalfTile::kColumns, target_.channels - channel));
+    const int64_t most_rows = tile.columns > 16 ? HalfTile::kRows : HalfTile::kNarrowRows;
+    for (int64_t i = 0; i < count; i += most_rows) {
+      tile.rows = static_cast<int>(std::min(most_rows, count - i));
+      bool any = false;
+      for (int r = 0; r < tile.rows; ++r) {
+        in_panel[r] = to[i + r] == nullptr ? nullptr : to[i + r] + channel;
+        any = any || in_panel[r] != nullptr;
+      }
+      if (!any) continue;
+      tile.a = left + i * part.stride;
+      kernels_->multiply(tile);
+      kernels_->store(sums, tile.rows, tile.columns,
+                      bias == nullptr ? nullptr : bias + group * target_.channels + channel, relu, in_panel);
+    }
+  }
+  kernels_->end();
+}
+
+void HalfImageProduct::run(const BFloat16* source, const BFloat16* filter, const float* bias, bool relu,
+                           BFloat16* target, void* workspace) const {
+  auto* packed = static_cast<BFloat16*>(workspace);
+  BFloat16* scratch = packed + round_up(shape_.groups * group_filter_, kHalfLineNumbers);
+  pack_filter(filter, packed);
+  parallel_for(threads_, shape_.groups * tasks_, [&](int64_t task, int thread) {
+    const int64_t in_group = task % tasks_;
+    const auto part = std::prev(std::upper_bound(parts_.begin(), parts_.end(), in_group,
+                                                 [](int64_t at, const Part& p) { return at < p.first_task; }));
+    multiply(*part, task / tasks_, in_group - part->first_task, source, packed, bias, relu, target,
+             scratch + thread * scratch_numbers_);
+  });
+}
+
+}  // namespace gpunn::cpu

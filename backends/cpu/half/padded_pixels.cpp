@@ -1,0 +1,41 @@
+#include "half/padded_pixels.hpp"
+
+#include <algorithm>
+
+namespace gpunn::cpu {
+namespace {
+
+// Of a line of `size` pixels and its zeros, or of an image's lines.
+int64_t padded_size(const AxisClass& axis, int64_t size) {
+  if (axis.targets == 0 || axis.taps == 0) return std::max(size, axis.targets);
+  const int64_t low = axis.source(0, 0), high = axis.source(axis.targets - 1, axis.taps - 1);
+  return std::max(size + std::max<int64_t>({-low, high - (size - 1), 0}), axis.targets);
+}
+
+}  // namespace
+
+PaddedPixels::PaddedPixels(const GroupedImages& source, const TargetClass& targets, int64_t batch)
+    : images(batch),
+      lines(padded_size(targets.rows, source.height)),
+      pitch(padded_size(targets.columns, source.width)) {}
+
+void PaddedPixels::copy(const GroupedImages& source, const BFloat16* data, int64_t channel, int64_t channels,
+                        int64_t begin, int64_t end, BFloat16* to, int64_t stride, int64_t padded) const {
+  const auto run = [&](int64_t image, int64_t row, int64_t column, int64_t first, int64_t count) {
+    const BFloat16* from =
+        data + ((image * source.height + row) * source.width + column) * source.all_channels + channel;
+    BFloat16* at = to + first * stride;
+    if (channels == source.all_channels && channels == stride) {
+      std::copy_n(from, count * channels, at);
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i, from += source.all_channels, at += stride) {
+      std::copy_n(from, channels, at);
+      std::fill(at + channels, at + padded, BFloat16());
+    }
+  };
+  const auto gap = [&](int64_t first, int64_t count) { std::fill_n(to + first * stride, count * stride, BFloat16()); };
+  walk(source.height, source.width, begin, end, run, gap);
+}
+
+}  // namespace gpunn::cpu
