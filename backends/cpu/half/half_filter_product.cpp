@@ -14,7 +14,6 @@ constexpr int64_t kPaddedChannels = 64;
 constexpr int64_t kHalfDepth = 384;
 constexpr int64_t kMostHalfChunks = 16;
 constexpr double kMostHalfPartials = 4.0 * 1024 * 1024;
-constexpr int64_t kTileColumns = 16;
 constexpr int64_t kPutChannels = 8;
 
 }  // namespace
@@ -26,8 +25,9 @@ HalfFilterProduct::HalfFilterProduct(const ConvolutionShape& shape, int threads,
       x_(images_of(shape, false)),
       dy_(images_of(shape, true)),
       targets_(target_classes(shape, true)[0]),
-      dy_rows_(round_up(dy_.all_channels, kTileColumns)) {
-  if (targets_.rows.per_target == 1 && targets_.columns.per_target == 1) {
+      padded_(padded_pixels(x_, targets_, shape.batch, dy_.channels)),
+      dy_rows_(round_up(dy_.all_channels, HalfTile::kHalfColumns)) {
+  if (padded_.has_value()) {
     plan_padded();
   } else {
     plan_gathered();
@@ -44,12 +44,11 @@ HalfFilterProduct::HalfFilterProduct(const ConvolutionShape& shape, int threads,
 }
 
 void HalfFilterProduct::plan_padded() {
-  padded_.emplace(x_, targets_, shape_.batch);
   pixels_ = padded_->pixels();
   block_taps_ = targets_.taps();
   block_channels_ = even_block(x_.channels, kPaddedChannels);
   channel_blocks_ = divide_up(x_.channels, block_channels_);
-  tap_columns_ = round_up(block_channels_, kTileColumns);
+  tap_columns_ = round_up(block_channels_, HalfTile::kHalfColumns);
   // What is seen beside them is made ready for nothing.
   const int64_t most = std::max(kHalfDepth, 2 * padded_->last_tap_offset(targets_));
   depth_ = round_up(even_block(pixels_, most), HalfTile::kDepth);
@@ -78,15 +77,14 @@ int64_t HalfFilterProduct::pixels_seen() const {
 }
 
 int64_t HalfFilterProduct::transposed_numbers() const {
-  return (divide_up(pixels_, depth_) * dy_rows_ + kTileColumns) * dy_stride_;
+  return (divide_up(pixels_, depth_) * dy_rows_ + HalfTile::kHalfColumns) * dy_stride_;
 }
 
-// Pixels of x, then their pairs, of which the last is written beyond its channels; or of dy, before they are
-// transposed.
+// Pixels of x, then their pairs; or of dy, before they are transposed.
 int64_t HalfFilterProduct::scratch_numbers() const {
   const int64_t columns = padded_.has_value() ? tap_columns_ : block_taps_ * tap_columns_;
-  const int64_t of_x = pixels_seen() * columns * (padded_.has_value() ? 3 : 2) + 4 * HalfTile::kColumns;
-  return round_up(std::max(of_x, HalfTile::kDepth * dy_.all_channels), kHalfLineNumbers);
+  const int64_t paired = padded_.has_value() ? 2 * columns : round_up(columns, HalfTile::kColumns);
+  return round_up(std::max(pixels_seen() * (columns + paired), HalfTile::kDepth * dy_.all_channels), kHalfLineNumbers);
 }
 
 double HalfFilterProduct::workspace_bytes() const {
@@ -134,8 +132,14 @@ HalfFilterProduct::Pairs HalfFilterProduct::pair_up(const Block& block, const BF
     std::fill_n(scratch + count * columns, (pixels - count) * columns, BFloat16());
   }
   BFloat16* const even = scratch + pixels_seen() * columns;
+  if (!padded_.has_value()) {
+    for (int64_t j = 0; j < columns; j += HalfTile::kColumns) {
+      kernels_->pair_up(scratch + j, columns, pixels / 2, std::min<int64_t>(HalfTile::kColumns, columns - j),
+                        even + j * depth_, 2 * HalfTile::kColumns);
+    }
+    return {.even = even, .odd = nullptr};
+  }
   kernels_->pair_up(scratch, columns, pixels / 2, columns, even, 2 * columns);
-  if (!padded_.has_value()) return {.even = even, .odd = nullptr};
   BFloat16* const odd = even + pixels * columns;
   kernels_->pair_up(scratch + columns, columns, pixels / 2 - 1, columns, odd, 2 * columns);
   return {.even = even, .odd = odd};
@@ -143,10 +147,12 @@ HalfFilterProduct::Pairs HalfFilterProduct::pair_up(const Block& block, const BF
 
 // The pairs of the first pixel in 16 columns.
 const BFloat16* HalfFilterProduct::column_tile(const Pairs& pairs, int64_t tile) const {
-  if (!padded_.has_value()) return pairs.even + tile * 2 * kTileColumns;
-  const int64_t in_tap = tap_columns_ / kTileColumns, tap = tile / in_tap;
+  if (!padded_.has_value())
+    return pairs.even + tile / 2 * HalfTile::kColumns * depth_ + tile % 2 * 2 * HalfTile::kHalfColumns;
+  const int64_t in_tap = tap_columns_ / HalfTile::kHalfColumns, tap = tile / in_tap;
   const int64_t offset = padded_->tap_offset(targets_, tap / targets_.columns.taps, tap % targets_.columns.taps);
-  return (offset % 2 == 0 ? pairs.even : pairs.odd) + offset / 2 * 2 * tap_columns_ + tile % in_tap * 2 * kTileColumns;
+  return (offset % 2 == 0 ? pairs.even : pairs.odd) + offset / 2 * 2 * tap_columns_ +
+         tile % in_tap * 2 * HalfTile::kHalfColumns;
 }
 
 // Sums are [panel of columns][output channel][column of the panel].
@@ -155,7 +161,7 @@ void HalfFilterProduct::add_chunk(const BFloat16* dy, const BFloat16* x, int64_t
   const int64_t steps = divide_up(pixels_, depth_);
   const int64_t begin = steps * chunk / chunks_;
   const Block of = block(number);
-  const int64_t tiles = divide_up(of.taps * (padded_.has_value() ? tap_columns_ : of.channels), kTileColumns);
+  const int64_t tiles = divide_up(of.taps * (padded_.has_value() ? tap_columns_ : of.channels), HalfTile::kHalfColumns);
   std::vector<int64_t> offsets;
   for (int64_t p = 0; p < depth_; p += HalfTile::kDepth) offsets.push_back(p);
   HalfTile tile{.steps = offsets.data(),
@@ -165,7 +171,7 @@ void HalfFilterProduct::add_chunk(const BFloat16* dy, const BFloat16* x, int64_t
                 .a_stride = dy_stride_,
                 .b = nullptr,
                 .b_right = nullptr,
-                .b_stride = 2 * (padded_.has_value() ? tap_columns_ : block_taps_ * tap_columns_),
+                .b_stride = 2 * (padded_.has_value() ? tap_columns_ : HalfTile::kColumns),
                 .c = nullptr,
                 .rows = 0,
                 .columns = 0,
@@ -178,9 +184,9 @@ void HalfFilterProduct::add_chunk(const BFloat16* dy, const BFloat16* x, int64_t
     tile.accumulate = step > begin;
     for (int64_t t = 0; t < tiles; t += 2) {
       tile.b = column_tile(pairs, t);
-      tile.columns = static_cast<int>(std::min<int64_t>(2, tiles - t) * kTileColumns);
+      tile.columns = static_cast<int>(std::min<int64_t>(2, tiles - t) * HalfTile::kHalfColumns);
       if (t + 1 < tiles) tile.b_right = column_tile(pairs, t + 1);
-      const int64_t rows = tile.columns > kTileColumns ? HalfTile::kRows : HalfTile::kNarrowRows;
+      const int64_t rows = tile.columns > HalfTile::kHalfColumns ? HalfTile::kRows : HalfTile::kNarrowRows;
       for (int64_t k = 0; k < dy_.channels; k += rows) {
         tile.rows = static_cast<int>(std::min(rows, dy_.channels - k));
         tile.a = dy + (step * dy_rows_ + group * dy_.channels + k) * dy_stride_;

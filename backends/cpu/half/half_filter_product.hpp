@@ -28,7 +28,8 @@ class HalfFilterProduct {
     int64_t channel;
     int64_t channels;
   };
-  // Of 16 columns, a tap and some of its channels side by side.
+  // Of padded pixels, those that begin with even ones and with odd ones, [pair][channel][pixel of the pair]; of
+  // gathered rows, [panel of columns][pair][column][row of the pair].
   struct Pairs {
     const BFloat16* even;
     const BFloat16* odd;

@@ -12,14 +12,8 @@ namespace {
 constexpr int64_t kLeftNumbers = 256 * 1024;  // of a task's left factor, which stays in the second-level cache
 constexpr int64_t kMostGatheredRows = 128;
 constexpr int64_t kFewestPaddedRows = 256;  // for which a panel of the filter is fetched
-// Copying side by side what a target sees takes as long as its products with so many channels.
-constexpr int64_t kGatheringChannels = 64;
 constexpr int64_t kPointerNumbers = int64_t{sizeof(BFloat16*)} / int64_t{sizeof(BFloat16)};
 constexpr int64_t kSameSet = 256;  // numbers: rows that lie a multiple apart share the first-level cache's sets
-
-bool sees_neighbours(const TargetClass& targets) {
-  return targets.taps() > 0 && targets.rows.per_target == 1 && targets.columns.per_target == 1;
-}
 
 // The steps of an instruction's depth that `terms` terms in a row need, where all are equal and even; 0: none are.
 int64_t equal_steps(int64_t terms) {
@@ -43,12 +37,7 @@ HalfImageProduct::HalfImageProduct(const ConvolutionShape& shape, ConvolutionPas
   for (const TargetClass& targets : target_classes(shape, forward_)) {
     Part part;
     part.targets = targets;
-    const int64_t in_image = targets.rows.targets * targets.columns.targets;
-    if (sees_neighbours(targets)) {
-      const PaddedPixels padded(source_, targets, shape.batch);
-      if (padded.lines * padded.pitch * target_.channels <= in_image * (target_.channels + kGatheringChannels))
-        part.padded = padded;
-    }
+    part.padded = padded_pixels(source_, targets, shape.batch, target_.channels);
     if (part.padded.has_value()) {
       plan_padded(part);
     } else {
@@ -128,33 +117,11 @@ double HalfImageProduct::workspace_bytes() const {
   return (filter + static_cast<double>(threads_) * static_cast<double>(scratch_numbers_) + 32) * sizeof(BFloat16);
 }
 
-// `pairs` pairs of terms of `count` target channels, of which the first is given; null: it is zeros. Of several, the
-// terms are neighbours in memory.
-void HalfImageProduct::pack_pairs(const BFloat16* first, const BFloat16* second, int64_t pairs, int64_t count,
-                                  BFloat16* to) const {
-  constexpr int64_t kRow = 2 * HalfTile::kColumns;
-  const int64_t of_target = forward_ ? shape_.rows.taps * shape_.columns.taps * shape_.group_inputs : 1;
-  if (forward_ && first != nullptr && second == first + 1) {
-    for (int64_t j = 0; j < HalfTile::kColumns; j += 16) {
-      kernels_->transpose_pairs(first + j * of_target, of_target,
-                                static_cast<int>(std::clamp<int64_t>(count - j, 0, 16)), static_cast<int>(pairs),
-                                to + 2 * j, kRow);
-    }
-    return;
-  }
-  std::fill_n(to, kRow, BFloat16());
-  if (!forward_ && first != nullptr && second != nullptr)
-    return kernels_->pair_up(first, second - first, 1, count, to, 0);
-  for (int64_t j = 0; j < count; ++j) {
-    if (first != nullptr) to[2 * j] = first[j * of_target];
-    if (second != nullptr) to[2 * j + 1] = second[j * of_target];
-  }
-}
-
 // [group][class][panel][pair of terms][target channel of the panel][term of the pair]
 void HalfImageProduct::pack_filter(const BFloat16* filter, BFloat16* packed) const {
   const int64_t filter_numbers = shape_.rows.taps * shape_.columns.taps * shape_.group_inputs;
-  const int64_t of_target = forward_ ? filter_numbers : 1;  // from a target channel's terms to the next one's
+  const int64_t of_target = forward_ ? filter_numbers : 1;  // from a target channel's term to that of the next one
+  const int64_t of_channel = forward_ ? 1 : filter_numbers;
   parallel_for(threads_, shape_.groups * panels_, [&](int64_t task, int) {
     const int64_t group = task / panels_;
     const int64_t panel = task % panels_;
@@ -163,28 +130,52 @@ void HalfImageProduct::pack_filter(const BFloat16* filter, BFloat16* packed) con
     const BFloat16* of_group = filter + group * shape_.group_outputs * filter_numbers + target * of_target;
     for (const Part& part : parts_) {
       BFloat16* to = packed + group * group_filter_ + part.packed_filter + panel * part.panel();
-      // A term of the first target channel.
-      const auto at = [&](const Term& term) -> const BFloat16* {
-        if (term.tap < 0) return nullptr;
-        const int64_t of_channel = forward_ ? 1 : filter_numbers;
-        return of_group + term.tap * shape_.group_inputs + term.channel * of_channel;
-      };
       const auto terms = static_cast<int64_t>(part.terms.size());
+      // Of the first target channel; null: it is a zero.
+      const auto at = [&](int64_t p) -> const BFloat16* {
+        const Term& term = part.terms[static_cast<std::size_t>(p)];
+        return term.tap < 0 ? nullptr : of_group + term.tap * shape_.group_inputs + term.channel * of_channel;
+      };
       for (int64_t p = 0; p < terms;) {
-        const BFloat16* const first = at(part.terms[static_cast<std::size_t>(p)]);
-        // Neighbours in memory.
+        const BFloat16* const first = at(p);
         int64_t run = 1;
         while (first != nullptr && run < std::min<int64_t>(HalfTile::kDepth, terms - p) &&
-               at(part.terms[static_cast<std::size_t>(p + run)]) == first + run) {
+               at(p + run) == first + run * of_channel) {
           ++run;
         }
         const int64_t pairs = std::max<int64_t>(run / 2, 1);
-        BFloat16* const rows = to + p * HalfTile::kColumns;
-        pack_pairs(first, at(part.terms[static_cast<std::size_t>(p + 1)]), pairs, count, rows);
+        if (run > 1) {
+          pack_pairs(first, filter_numbers, pairs, count, to);
+        } else {
+          const BFloat16* const second = at(p + 1);
+          std::fill_n(to, 2 * HalfTile::kColumns, BFloat16());
+          for (int64_t j = 0; j < count; ++j) {
+            if (first != nullptr) to[2 * j] = first[j * of_target];
+            if (second != nullptr) to[2 * j + 1] = second[j * of_target];
+          }
+        }
         p += 2 * pairs;
+        to += 2 * pairs * HalfTile::kColumns;
       }
     }
   });
+}
+
+// Pairs of terms of neighbouring channels of the source.
+void HalfImageProduct::pack_pairs(const BFloat16* first, int64_t filter_numbers, int64_t pairs, int64_t count,
+                                  BFloat16* to) const {
+  constexpr int64_t kRow = 2 * HalfTile::kColumns;
+  for (int64_t j = 0; j < HalfTile::kColumns; j += HalfTile::kHalfColumns) {
+    const int64_t n = std::clamp<int64_t>(count - j, 0, HalfTile::kHalfColumns);
+    if (n == 0) {
+      for (int64_t p = 0; p < pairs; ++p) std::fill_n(to + p * kRow + 2 * j, 2 * HalfTile::kHalfColumns, BFloat16());
+    } else if (forward_) {
+      kernels_->transpose_pairs(first + j * filter_numbers, filter_numbers, static_cast<int>(n),
+                                static_cast<int>(pairs), to + 2 * j, kRow);
+    } else {
+      kernels_->pair_up(first + j, filter_numbers, pairs, n, to + 2 * j, kRow);
+    }
+  }
 }
 
 // Rows [first, first + count), in `to`.
@@ -259,7 +250,7 @@ void HalfImageProduct::multiply(const Part& part, int64_t group, int64_t task, c
     tile.b = packed + group * group_filter_ + part.packed_filter + panel * part.panel();
     tile.b_right = tile.b + HalfTile::kColumns;
     tile.columns = static_cast<int>(std::min<int64_t>(HalfTile::kColumns, target_.channels - channel));
-    const int64_t most_rows = tile.columns > 16 ? HalfTile::kRows : HalfTile::kNarrowRows;
+    const int64_t most_rows = tile.columns > HalfTile::kHalfColumns ? HalfTile::kRows : HalfTile::kNarrowRows;
     for (int64_t i = 0; i < count; i += most_rows) {
       tile.rows = static_cast<int>(std::min(most_rows, count - i));
       bool any = false;

@@ -52,8 +52,8 @@ class HalfImageProduct {
   void plan_padded(Part& part) const;
   void plan_gathered(Part& part) const;
   int64_t scratch_numbers(const Part& part) const;
-  void pack_pairs(const BFloat16* first, const BFloat16* second, int64_t pairs, int64_t count, BFloat16* to) const;
   void pack_filter(const BFloat16* filter, BFloat16* packed) const;
+  void pack_pairs(const BFloat16* first, int64_t filter_numbers, int64_t pairs, int64_t count, BFloat16* to) const;
   const BFloat16* left_factor(const Part& part, const BFloat16* source, int64_t group, int64_t first, int64_t count,
                               BFloat16* to) const;
   void find_targets(const Part& part, int64_t group, int64_t first, int64_t count, BFloat16* target,

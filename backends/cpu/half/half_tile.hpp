@@ -15,7 +15,8 @@ struct HalfTile {
   static constexpr int kRows = 32;        // at most
   static constexpr int kNarrowRows = 64;  // at most, of up to 16 columns
   static constexpr int kColumns = 32;
-  static constexpr int kDepth = 32;  // at most
+  static constexpr int kHalfColumns = 16;  // from which on they are at b_right
+  static constexpr int kDepth = 32;        // at most
 
   const int64_t* steps;
   int64_t step_count;

@@ -5,19 +5,27 @@
 namespace gpunn::cpu {
 namespace {
 
+// Copying what a target sees takes as long as multiplying it with so many channels.
+constexpr int64_t kCopyingChannels = 64;
+
 // Of a line of `size` pixels and its zeros, or of an image's lines.
 int64_t padded_size(const AxisClass& axis, int64_t size) {
-  if (axis.targets == 0 || axis.taps == 0) return std::max(size, axis.targets);
   const int64_t low = axis.source(0, 0), high = axis.source(axis.targets - 1, axis.taps - 1);
   return std::max(size + std::max<int64_t>({-low, high - (size - 1), 0}), axis.targets);
 }
 
 }  // namespace
 
-PaddedPixels::PaddedPixels(const GroupedImages& source, const TargetClass& targets, int64_t batch)
-    : images(batch),
-      lines(padded_size(targets.rows, source.height)),
-      pitch(padded_size(targets.columns, source.width)) {}
+std::optional<PaddedPixels> padded_pixels(const GroupedImages& source, const TargetClass& targets, int64_t batch,
+                                          int64_t channels) {
+  if (targets.taps() == 0 || targets.rows.per_target != 1 || targets.columns.per_target != 1) return std::nullopt;
+  const PaddedPixels padded{.images = batch,
+                            .lines = padded_size(targets.rows, source.height),
+                            .pitch = padded_size(targets.columns, source.width)};
+  const int64_t pixels = targets.rows.targets * targets.columns.targets;
+  if (padded.lines * padded.pitch * channels > pixels * (channels + kCopyingChannels)) return std::nullopt;
+  return padded;
+}
 
 void PaddedPixels::copy(const GroupedImages& source, const BFloat16* data, int64_t channel, int64_t channels,
                         int64_t begin, int64_t end, BFloat16* to, int64_t stride, int64_t padded) const {

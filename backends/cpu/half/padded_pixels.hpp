@@ -6,7 +6,9 @@
 
 #include <gpunn/float_formats.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "image_rows.hpp"
 
@@ -16,9 +18,6 @@ struct PaddedPixels {
   int64_t images = 0;
   int64_t lines = 0;  // of an image
   int64_t pitch = 0;  // pixels of a line
-
-  // For the windows of a class with per_target == 1 on either axis.
-  PaddedPixels(const GroupedImages& source, const TargetClass& targets, int64_t batch);
 
   int64_t pixels() const { return images * lines * pitch; }
   // From a target to what its first tap sees.
@@ -57,5 +56,10 @@ struct PaddedPixels {
   void copy(const GroupedImages& source, const BFloat16* data, int64_t channel, int64_t channels, int64_t begin,
             int64_t end, BFloat16* to, int64_t stride, int64_t padded) const;
 };
+
+// For the windows of a class. None where neighbours see no neighbours, and where the gaps cost more than copying side
+// by side what a target sees: each row of the matrix is multiplied with so many channels.
+std::optional<PaddedPixels> padded_pixels(const GroupedImages& source, const TargetClass& targets, int64_t batch,
+                                          int64_t channels);
 
 }  // namespace gpunn::cpu
