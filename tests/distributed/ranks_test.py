@@ -410,4 +410,6 @@ class Ranks(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    # A shell without job control has what it starts in the background ignore Ctrl-C, and so would the ranks.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=1)

@@ -6,6 +6,7 @@ PYTHONPATH=build/dev/python python3 -m pytest
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ import gpunn
 import small
 
 SOURCE = Path(__file__).parents[2]
+
+# A shell without job control has what it starts in the background ignore Ctrl-C, and so would the programs under test.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,6 @@
 #include "half/half_filter_product.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "grain.hpp"
 #include "parallel.hpp"
@@ -37,6 +36,7 @@ HalfFilterProduct::HalfFilterProduct(const ConvolutionShape& shape, int threads,
                       static_cast<double>(shape.group_inputs * targets_.taps());
   chunks_ = std::min({divide_up(2 * kHalfTasks, shape.groups * blocks_), divide_up(pixels_, depth_), kMostHalfChunks,
                       std::max<int64_t>(static_cast<int64_t>(most), 1)});
+  for (int64_t p = 0; p < depth_; p += HalfTile::kDepth) steps_.push_back(p);
   dy_stride_ = depth_ + kHalfLineNumbers;
   block_panels_ = divide_up(block_taps_ * tap_columns_, HalfTile::kColumns);
   panel_floats_ = round_up(dy_.channels, HalfTile::kRows) * HalfTile::kColumns;
@@ -162,9 +162,7 @@ void HalfFilterProduct::add_chunk(const BFloat16* dy, const BFloat16* x, int64_t
   const int64_t begin = steps * chunk / chunks_;
   const Block of = block(number);
   const int64_t tiles = divide_up(of.taps * (padded_.has_value() ? tap_columns_ : of.channels), HalfTile::kHalfColumns);
-  std::vector<int64_t> offsets;
-  for (int64_t p = 0; p < depth_; p += HalfTile::kDepth) offsets.push_back(p);
-  HalfTile tile{.steps = offsets.data(),
+  HalfTile tile{.steps = steps_.data(),
                 .step_count = 0,
                 .depth = HalfTile::kDepth,
                 .a = nullptr,

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "half/half_tile.hpp"
 #include "half/padded_pixels.hpp"
@@ -56,19 +57,20 @@ class HalfFilterProduct {
   GroupedImages dy_;
   TargetClass targets_;
   std::optional<PaddedPixels> padded_;
-  int64_t pixels_;          // that sums run over, gaps included
-  int64_t dy_rows_;         // of a step: output channels, up to whole tiles
-  int64_t dy_stride_;       // of a channel's transposed pixels, those of a step
-  int64_t block_taps_;      // of a task; 1 where block_channels_ are not all, if nothing is padded
-  int64_t block_channels_;  // of a task
-  int64_t tap_columns_;     // of a tap, block_channels_ or more
-  int64_t channel_blocks_;
-  int64_t blocks_;
-  int64_t depth_;  // pixels that are multiplied at once
-  int64_t chunks_;
-  int64_t block_panels_;  // of HalfTile::kColumns columns
-  int64_t panel_floats_;  // sums of all output channels of a group in a panel's columns
-  int64_t block_floats_;  // of all groups
+  int64_t pixels_ = 0;          // that sums run over, gaps included
+  int64_t dy_rows_;             // of a step: output channels, up to whole tiles
+  int64_t dy_stride_ = 0;       // of a channel's transposed pixels, those of a step
+  int64_t block_taps_ = 0;      // of a task; 1 where block_channels_ are not all, if nothing is padded
+  int64_t block_channels_ = 0;  // of a task
+  int64_t tap_columns_ = 0;     // of a tap, block_channels_ or more
+  int64_t channel_blocks_ = 0;
+  int64_t blocks_ = 0;
+  int64_t depth_ = 0;           // pixels that are multiplied at once
+  std::vector<int64_t> steps_;  // of a tile, through them
+  int64_t chunks_ = 0;
+  int64_t block_panels_ = 0;  // of HalfTile::kColumns columns
+  int64_t panel_floats_ = 0;  // sums of all output channels of a group in a panel's columns
+  int64_t block_floats_ = 0;  // of all groups
 };
 
 }  // namespace gpunn::cpu

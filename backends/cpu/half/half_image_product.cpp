@@ -1,7 +1,7 @@
 #include "half/half_image_product.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <cstdint>
 
 #include "grain.hpp"
 #include "parallel.hpp"
@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kLeftNumbers = 256 * 1024;  // of a task's left factor, which stays in the second-level cache
 constexpr int64_t kMostGatheredRows = 128;
 constexpr int64_t kFewestPaddedRows = 256;  // for which a panel of the filter is fetched
-constexpr int64_t kPointerNumbers = int64_t{sizeof(BFloat16*)} / int64_t{sizeof(BFloat16)};
+constexpr int64_t kPointerNumbers = int64_t{sizeof(uintptr_t)} / int64_t{sizeof(BFloat16)};
 constexpr int64_t kSameSet = 256;  // numbers: rows that lie a multiple apart share the first-level cache's sets
 
 // The steps of an instruction's depth that `terms` terms in a row need, where all are equal and even; 0: none are.
@@ -178,21 +178,20 @@ void HalfImageProduct::pack_pairs(const BFloat16* first, int64_t filter_numbers,
   }
 }
 
-// Rows [first, first + count), in `to`.
-const BFloat16* HalfImageProduct::left_factor(const Part& part, const BFloat16* source, int64_t group, int64_t first,
-                                              int64_t count, BFloat16* to) const {
+// Rows [first, first + count).
+void HalfImageProduct::copy_left(const Part& part, const BFloat16* source, int64_t group, int64_t first, int64_t count,
+                                 BFloat16* to) const {
   const TargetClass& c = part.targets;
   const int64_t channel = group * source_.channels;
   if (part.padded.has_value()) {
     const int64_t begin = first + part.padded->first_offset(c);
     const int64_t end = begin + count + part.padded->last_tap_offset(c);
     part.padded->copy(source_, source, channel, source_.channels, begin, end, to, part.stride, part.padded_channels);
-    return to;
+    return;
   }
   copy_rows(source_, c, source, channel, source_.channels, {0, c.taps()}, first, count, to, part.stride);
   const int64_t terms = c.taps() * source_.channels, depth = static_cast<int64_t>(part.terms.size());
   for (int64_t i = 0; i < count; ++i) std::fill_n(to + i * part.stride + terms, depth - terms, BFloat16());
-  return to;
 }
 
 // Where the rows' targets are; null for a row that is none.
@@ -226,7 +225,8 @@ void HalfImageProduct::multiply(const Part& part, int64_t group, int64_t task, c
   const int64_t count = std::min(part.block_rows, part.all_rows - first);
   auto** const to = reinterpret_cast<BFloat16**>(scratch);
   const int64_t pointers = (part.block_rows + HalfTile::kNarrowRows) * kPointerNumbers;
-  const BFloat16* left = left_factor(part, source, group, first, count, scratch + round_up(pointers, kHalfLineNumbers));
+  BFloat16* const left = scratch + round_up(pointers, kHalfLineNumbers);
+  copy_left(part, source, group, first, count, left);
   find_targets(part, group, first, count, target, to);
   alignas(64) float sums[HalfTile::kNarrowRows * HalfTile::kColumns];
   BFloat16* in_panel[HalfTile::kNarrowRows];

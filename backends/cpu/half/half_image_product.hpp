@@ -32,7 +32,7 @@ class HalfImageProduct {
   };
   // The targets of a class. A row of the left factor is a target, or a pixel of the padded images.
   struct Part {
-    TargetClass targets;
+    TargetClass targets{};
     std::optional<PaddedPixels> padded;
     int64_t all_rows = 0;         // of all images
     int64_t padded_channels = 0;  // of a pixel
@@ -54,8 +54,8 @@ class HalfImageProduct {
   int64_t scratch_numbers(const Part& part) const;
   void pack_filter(const BFloat16* filter, BFloat16* packed) const;
   void pack_pairs(const BFloat16* first, int64_t filter_numbers, int64_t pairs, int64_t count, BFloat16* to) const;
-  const BFloat16* left_factor(const Part& part, const BFloat16* source, int64_t group, int64_t first, int64_t count,
-                              BFloat16* to) const;
+  void copy_left(const Part& part, const BFloat16* source, int64_t group, int64_t first, int64_t count,
+                 BFloat16* to) const;
   void find_targets(const Part& part, int64_t group, int64_t first, int64_t count, BFloat16* target,
                     BFloat16** to) const;
   void multiply(const Part& part, int64_t group, int64_t task, const BFloat16* source, const BFloat16* packed,

@@ -7,6 +7,8 @@ namespace {
 
 // Copying what a target sees takes as long as multiplying it with so many channels.
 constexpr int64_t kCopyingChannels = 64;
+// Numbers that a task may copy beside those of its own pixels.
+constexpr int64_t kMostSeen = 256 * 1024;
 
 // Of a line of `size` pixels and its zeros, or of an image's lines.
 int64_t padded_size(const AxisClass& axis, int64_t size) {
@@ -22,6 +24,7 @@ std::optional<PaddedPixels> padded_pixels(const GroupedImages& source, const Tar
   const PaddedPixels padded{.images = batch,
                             .lines = padded_size(targets.rows, source.height),
                             .pitch = padded_size(targets.columns, source.width)};
+  if (padded.last_tap_offset(targets) * source.channels > kMostSeen) return std::nullopt;
   const int64_t pixels = targets.rows.targets * targets.columns.targets;
   if (padded.lines * padded.pitch * channels > pixels * (channels + kCopyingChannels)) return std::nullopt;
   return padded;

@@ -57,8 +57,8 @@ struct PaddedPixels {
             int64_t end, BFloat16* to, int64_t stride, int64_t padded) const;
 };
 
-// For the windows of a class. None where neighbours see no neighbours, and where the gaps cost more than copying side
-// by side what a target sees: each row of the matrix is multiplied with so many channels.
+// For the windows of a class. None where neighbours see no neighbours, where taps lie far apart, and where the gaps
+// cost more than copying side by side what a target sees: each row of the matrix is multiplied with so many channels.
 std::optional<PaddedPixels> padded_pixels(const GroupedImages& source, const TargetClass& targets, int64_t batch,
                                           int64_t channels);
 
