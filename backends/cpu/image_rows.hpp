@@ -30,6 +30,8 @@ struct TargetClass {
   AxisClass columns;
 
   int64_t taps() const { return rows.taps * columns.taps; }
+  // Neighbours see pixels that are further apart.
+  bool is_strided() const { return rows.per_target != 1 || columns.per_target != 1; }
   // The u-th row's and v-th column's tap, numbered in the filter.
   int64_t tap(int64_t tap_columns, int64_t u, int64_t v) const {
     return (rows.first_tap + u * rows.tap_step) * tap_columns + columns.first_tap + v * columns.tap_step;

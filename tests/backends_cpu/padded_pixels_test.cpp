@@ -51,20 +51,20 @@ int64_t compare(const ConvolutionShape& shape, bool forward, int64_t group) {
       const int64_t end = piece[1] + padded->first_offset(targets) + padded->last_tap_offset(targets);
       std::vector<BFloat16> pixels(static_cast<std::size_t>((end - begin) * stride), BFloat16(7.0F));
       padded->copy(source, data.data(), group * channels, channels, begin, end, pixels.data(), stride, stride);
-      const auto run = [&](int64_t image, int64_t row, int64_t column, int64_t first, int64_t count) {
-        for (int64_t i = 0; i < count; ++i) {
-          const int64_t target = (image * targets.rows.targets + row) * targets.columns.targets + column + i;
-          for (int64_t tap = 0; tap < targets.taps(); ++tap) {
-            const int64_t offset = padded->tap_offset(targets, tap / targets.columns.taps, tap % targets.columns.taps);
-            const BFloat16* seen = pixels.data() + (first + i + offset) * stride;
-            const BFloat16* copied = rows.data() + (target * targets.taps() + tap) * channels;
-            for (int64_t c = 0; c < channels; ++c) REQUIRE(seen[c].bits() == copied[c].bits());
-            REQUIRE(seen[channels].bits() == 0);
-            ++compared;
-          }
+      for (int64_t target = 0; target < all; ++target) {
+        const int64_t line = target / targets.columns.targets;
+        const int64_t pixel = padded->pixel(targets, line / targets.rows.targets, line % targets.rows.targets,
+                                            target % targets.columns.targets);
+        if (pixel < piece[0] || pixel >= piece[1]) continue;
+        for (int64_t tap = 0; tap < targets.taps(); ++tap) {
+          const int64_t offset = padded->tap_offset(targets, tap / targets.columns.taps, tap % targets.columns.taps);
+          const BFloat16* seen = pixels.data() + (pixel - piece[0] + offset) * stride;
+          const BFloat16* copied = rows.data() + (target * targets.taps() + tap) * channels;
+          for (int64_t c = 0; c < channels; ++c) REQUIRE(seen[c].bits() == copied[c].bits());
+          REQUIRE(seen[channels].bits() == 0);
+          ++compared;
         }
-      };
-      padded->walk(targets.rows.targets, targets.columns.targets, piece[0], piece[1], run, [](int64_t, int64_t) {});
+      }
     }
     if (compared == 0) FAIL("no target was found");
   }
@@ -86,7 +86,7 @@ TEST_CASE("a tap is an offset in padded pixels, forward and backward") {
                                        .columns = axis(11, taps, stride, pad, dilation)};
           INFO(taps << " taps, pad " << pad << ", dilation " << dilation << ", stride " << stride);
           const int64_t outputs = 3 * shape.rows.outputs * shape.columns.outputs;
-          CHECK(compare(shape, true, 1) == (stride == 1 ? outputs * taps * taps : 0));
+          CHECK(compare(shape, true, 1) == (stride == 1 || taps > 1 ? outputs * taps * taps : 0));
           CHECK(compare(shape, false, 0) > 0);
         }
       }

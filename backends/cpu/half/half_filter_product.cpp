@@ -24,7 +24,7 @@ HalfFilterProduct::HalfFilterProduct(const ConvolutionShape& shape, int threads,
       x_(images_of(shape, false)),
       dy_(images_of(shape, true)),
       targets_(target_classes(shape, true)[0]),
-      padded_(padded_pixels(x_, targets_, shape.batch, dy_.channels)),
+      padded_(targets_.is_strided() ? std::nullopt : padded_pixels(x_, targets_, shape.batch, dy_.channels)),
       dy_rows_(round_up(dy_.all_channels, HalfTile::kHalfColumns)) {
   if (padded_.has_value()) {
     plan_padded();

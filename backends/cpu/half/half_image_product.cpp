@@ -23,6 +23,11 @@ int64_t equal_steps(int64_t terms) {
   return 0;
 }
 
+// Of `all`, as many as a task has: at most `most`, as few as make enough tasks, but not fewer than `fewest`.
+int64_t block_of(int64_t all, int64_t most, int64_t fewest) {
+  return even_block(all, std::max(std::min(most, divide_up(all, kHalfTasks)), fewest));
+}
+
 }  // namespace
 
 HalfImageProduct::HalfImageProduct(const ConvolutionShape& shape, ConvolutionPass pass, int threads,
@@ -57,7 +62,6 @@ HalfImageProduct::HalfImageProduct(const ConvolutionShape& shape, ConvolutionPas
 
 void HalfImageProduct::plan_padded(Part& part) const {
   const TargetClass& c = part.targets;
-  part.all_rows = part.padded->pixels();
   // Neighbouring columns' channels are one run of terms, unless channels alone fill whole steps.
   const bool runs = c.columns.taps > 1 && c.columns.per_tap == 1 && source_.channels % HalfTile::kDepth != 0;
   const int64_t run_taps = runs ? c.columns.taps : 1;
@@ -82,17 +86,26 @@ void HalfImageProduct::plan_padded(Part& part) const {
       }
     }
   }
-  const int64_t most = std::max(kLeftNumbers / part.stride, kFewestPaddedRows);
-  const int64_t for_tasks = std::max(divide_up(part.all_rows, kHalfTasks), kFewestPaddedRows);
-  part.block_rows = round_up(even_block(part.all_rows, std::min(most, for_tasks)), HalfTile::kNarrowRows);
+  part.row_step = c.columns.per_target * part.stride;
+  if (part.has_gaps()) {
+    part.all_rows = part.line_rows = part.padded->pixels();
+    const int64_t rows = block_of(part.all_rows, kLeftNumbers / part.stride, kFewestPaddedRows);
+    part.block_rows = round_up(rows, HalfTile::kNarrowRows);
+  } else {
+    part.line_rows = c.columns.targets;
+    const int64_t lines = shape_.batch * c.rows.targets, pixels = c.rows.per_target * part.padded->pitch;
+    part.all_rows = lines * part.line_rows;
+    part.block_rows = part.line_rows * block_of(lines, kLeftNumbers / (pixels * part.stride),
+                                                divide_up(kFewestPaddedRows, part.line_rows));
+  }
 }
 
 void HalfImageProduct::plan_gathered(Part& part) const {
   const TargetClass& c = part.targets;
   const int64_t terms = c.taps() * source_.channels, depth = round_up(terms, HalfTile::kDepth);
-  part.all_rows = shape_.batch * c.rows.targets * c.columns.targets;
+  part.all_rows = part.line_rows = shape_.batch * c.rows.targets * c.columns.targets;
   part.depth = HalfTile::kDepth;
-  part.stride = depth + kHalfLineNumbers;
+  part.stride = part.row_step = depth + kHalfLineNumbers;
   for (int64_t step = 0; step < depth; step += HalfTile::kDepth) part.steps.push_back(step);
   for (int64_t i = 0; i < depth; ++i) {
     const int64_t tap = i / source_.channels;
@@ -104,12 +117,27 @@ void HalfImageProduct::plan_gathered(Part& part) const {
   part.block_rows = round_up(even_block(part.all_rows, most), 16);
 }
 
-// The left factor, whose tiles are read whole, and the rows' targets.
-int64_t HalfImageProduct::scratch_numbers(const Part& part) const {
-  const int64_t rows = part.block_rows + HalfTile::kNarrowRows;
-  const int64_t seen = part.padded.has_value() ? part.padded->last_tap_offset(part.targets) : 0;
-  const int64_t pointers = rows * kPointerNumbers;
-  return round_up(pointers, kHalfLineNumbers) + round_up((rows + seen) * part.stride, kHalfLineNumbers);
+// The pixels, or what targets see side by side, that rows [first, first + count) read.
+int64_t HalfImageProduct::pixels_read(const Part& part, int64_t first, int64_t count) {
+  if (!part.padded.has_value()) return count;
+  const int64_t seen = part.padded->last_tap_offset(part.targets);
+  if (part.has_gaps()) return count + seen;
+  return part.line_pixel(first + count - part.line_rows) - part.line_pixel(first) +
+         (part.line_rows - 1) * part.targets.columns.per_target + 1 + seen;
+}
+
+// The rows' targets, and the left factor, whose tiles are read whole.
+int64_t HalfImageProduct::scratch_numbers(const Part& part) {
+  int64_t pixels = 0;
+  for (int64_t first = 0; first < part.all_rows; first += part.block_rows) {
+    pixels = std::max(pixels, pixels_read(part, first, std::min(part.block_rows, part.all_rows - first)));
+  }
+  return pointer_numbers(part) +
+         round_up(pixels * part.stride + HalfTile::kNarrowRows * part.row_step, kHalfLineNumbers);
+}
+
+int64_t HalfImageProduct::pointer_numbers(const Part& part) {
+  return round_up((part.block_rows + HalfTile::kNarrowRows) * kPointerNumbers, kHalfLineNumbers);
 }
 
 double HalfImageProduct::workspace_bytes() const {
@@ -184,8 +212,8 @@ void HalfImageProduct::copy_left(const Part& part, const BFloat16* source, int64
   const TargetClass& c = part.targets;
   const int64_t channel = group * source_.channels;
   if (part.padded.has_value()) {
-    const int64_t begin = first + part.padded->first_offset(c);
-    const int64_t end = begin + count + part.padded->last_tap_offset(c);
+    const int64_t begin = (part.has_gaps() ? first : part.line_pixel(first)) + part.padded->first_offset(c);
+    const int64_t end = begin + pixels_read(part, first, count);
     part.padded->copy(source_, source, channel, source_.channels, begin, end, to, part.stride, part.padded_channels);
     return;
   }
@@ -205,7 +233,7 @@ void HalfImageProduct::find_targets(const Part& part, int64_t group, int64_t fir
                    group * target_.channels + column * step;
     for (int64_t i = begin; i < begin + n; ++i, at += step) to[i] = at;
   };
-  if (part.padded.has_value()) {
+  if (part.has_gaps()) {
     part.padded->walk(rows.targets, columns.targets, first, first + count, run,
                       [&](int64_t begin, int64_t n) { std::fill_n(to + begin, n, nullptr); });
     return;
@@ -224,8 +252,7 @@ void HalfImageProduct::multiply(const Part& part, int64_t group, int64_t task, c
   const int64_t first = task / part.splits * part.block_rows;
   const int64_t count = std::min(part.block_rows, part.all_rows - first);
   auto** const to = reinterpret_cast<BFloat16**>(scratch);
-  const int64_t pointers = (part.block_rows + HalfTile::kNarrowRows) * kPointerNumbers;
-  BFloat16* const left = scratch + round_up(pointers, kHalfLineNumbers);
+  BFloat16* const left = scratch + pointer_numbers(part);
   copy_left(part, source, group, first, count, left);
   find_targets(part, group, first, count, target, to);
   alignas(64) float sums[HalfTile::kNarrowRows * HalfTile::kColumns];
@@ -236,7 +263,7 @@ void HalfImageProduct::multiply(const Part& part, int64_t group, int64_t task, c
                 .step_count = static_cast<int64_t>(part.steps.size()),
                 .depth = part.depth,
                 .a = nullptr,
-                .a_stride = part.stride,
+                .a_stride = part.row_step,
                 .b = nullptr,
                 .b_right = nullptr,
                 .b_stride = 2 * HalfTile::kColumns,
@@ -251,15 +278,18 @@ void HalfImageProduct::multiply(const Part& part, int64_t group, int64_t task, c
     tile.b_right = tile.b + HalfTile::kColumns;
     tile.columns = static_cast<int>(std::min<int64_t>(HalfTile::kColumns, target_.channels - channel));
     const int64_t most_rows = tile.columns > HalfTile::kHalfColumns ? HalfTile::kRows : HalfTile::kNarrowRows;
-    for (int64_t i = 0; i < count; i += most_rows) {
-      tile.rows = static_cast<int>(std::min(most_rows, count - i));
+    for (int64_t i = 0; i < count;) {
+      const int64_t line = i - i % part.line_rows, line_end = std::min(count, line + part.line_rows);
+      tile.a = left + (i - line) * part.row_step;
+      if (line > 0) tile.a += (part.line_pixel(first + line) - part.line_pixel(first)) * part.stride;
+      tile.rows = static_cast<int>(std::min(most_rows, line_end - i));
       bool any = false;
       for (int r = 0; r < tile.rows; ++r) {
         in_panel[r] = to[i + r] == nullptr ? nullptr : to[i + r] + channel;
         any = any || in_panel[r] != nullptr;
       }
+      i += tile.rows;
       if (!any) continue;
-      tile.a = left + i * part.stride;
       kernels_->multiply(tile);
       kernels_->store(sums, tile.rows, tile.columns,
                       bias == nullptr ? nullptr : bias + group * target_.channels + channel, relu, in_panel);

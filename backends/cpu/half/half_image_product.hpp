@@ -35,8 +35,10 @@ class HalfImageProduct {
     TargetClass targets{};
     std::optional<PaddedPixels> padded;
     int64_t all_rows = 0;         // of all images
+    int64_t line_rows = 0;        // that lie evenly apart: all, but with strides in padded images those of a line
+    int64_t row_step = 0;         // numbers from one of them to the next
     int64_t padded_channels = 0;  // of a pixel
-    int64_t stride = 0;           // of a row
+    int64_t stride = 0;           // of a pixel, or of what a target sees
     int depth = 0;                // of a step
     std::vector<int64_t> steps;   // where they begin, from a row on
     std::vector<Term> terms;      // of all steps
@@ -46,12 +48,20 @@ class HalfImageProduct {
     int64_t first_task = 0;
     int64_t tasks = 0;  // of a group
 
+    bool has_gaps() const { return padded.has_value() && !targets.is_strided(); }
+    // Of the line that begins at this row: its first pixel.
+    int64_t line_pixel(int64_t row) const {
+      const int64_t line = row / targets.columns.targets;
+      return padded->pixel(targets, line / targets.rows.targets, line % targets.rows.targets, 0);
+    }
     int64_t panel() const { return static_cast<int64_t>(terms.size()) * HalfTile::kColumns; }
   };
 
   void plan_padded(Part& part) const;
   void plan_gathered(Part& part) const;
-  int64_t scratch_numbers(const Part& part) const;
+  static int64_t pixels_read(const Part& part, int64_t first, int64_t count);
+  static int64_t pointer_numbers(const Part& part);
+  static int64_t scratch_numbers(const Part& part);
   void pack_filter(const BFloat16* filter, BFloat16* packed) const;
   void pack_pairs(const BFloat16* first, int64_t filter_numbers, int64_t pairs, int64_t count, BFloat16* to) const;
   void copy_left(const Part& part, const BFloat16* source, int64_t group, int64_t first, int64_t count,

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 
+#include "grain.hpp"
+
 namespace gpunn::cpu {
 namespace {
 
+constexpr int64_t kTileRows = 16;
 // Copying what a target sees takes as long as multiplying it with so many channels.
 constexpr int64_t kCopyingChannels = 64;
 // Numbers that a task may copy beside those of its own pixels.
@@ -13,20 +16,26 @@ constexpr int64_t kMostSeen = 256 * 1024;
 // Of a line of `size` pixels and its zeros, or of an image's lines.
 int64_t padded_size(const AxisClass& axis, int64_t size) {
   const int64_t low = axis.source(0, 0), high = axis.source(axis.targets - 1, axis.taps - 1);
-  return std::max(size + std::max<int64_t>({-low, high - (size - 1), 0}), axis.targets);
+  return std::max(size + std::max<int64_t>({-low, high - (size - 1), 0}), (axis.targets - 1) * axis.per_target + 1);
 }
 
 }  // namespace
 
 std::optional<PaddedPixels> padded_pixels(const GroupedImages& source, const TargetClass& targets, int64_t batch,
                                           int64_t channels) {
-  if (targets.taps() == 0 || targets.rows.per_target != 1 || targets.columns.per_target != 1) return std::nullopt;
+  // Windows that do not overlap are copied once in any case.
+  if (targets.taps() == 0) return std::nullopt;
+  if (targets.is_strided() && targets.taps() <= targets.rows.per_target * targets.columns.per_target) {
+    return std::nullopt;
+  }
   const PaddedPixels padded{.images = batch,
                             .lines = padded_size(targets.rows, source.height),
                             .pitch = padded_size(targets.columns, source.width)};
   if (padded.last_tap_offset(targets) * source.channels > kMostSeen) return std::nullopt;
+  const int64_t rows = targets.is_strided() ? targets.rows.targets * round_up(targets.columns.targets, kTileRows)
+                                            : padded.lines * padded.pitch;
   const int64_t pixels = targets.rows.targets * targets.columns.targets;
-  if (padded.lines * padded.pitch * channels > pixels * (channels + kCopyingChannels)) return std::nullopt;
+  if (rows * channels > pixels * (channels + kCopyingChannels)) return std::nullopt;
   return padded;
 }
 

@@ -1,7 +1,7 @@
 // Channels-last images of a batch as one sequence of pixels, with zeros behind each line and below each image, as many
-// as windows see beyond an edge: what is left of a line are the zeros behind the one before. Where neighbouring targets
-// see neighbouring pixels, a tap is then an offset in the sequence, and all targets are rows of one matrix, of which
-// those that fall into the gaps are left out.
+// as windows see beyond an edge: what is left of a line are the zeros behind the one before. A tap is then an offset in
+// the sequence. Where neighbouring targets see neighbouring pixels, all targets are rows of one matrix, of which those
+// that fall into the gaps are left out; with strides those of a line are.
 #pragma once
 
 #include <gpunn/float_formats.hpp>
@@ -20,6 +20,10 @@ struct PaddedPixels {
   int64_t pitch = 0;  // pixels of a line
 
   int64_t pixels() const { return images * lines * pitch; }
+  // Where a target of an image lies.
+  int64_t pixel(const TargetClass& targets, int64_t image, int64_t row, int64_t column) const {
+    return (image * lines + row * targets.rows.per_target) * pitch + column * targets.columns.per_target;
+  }
   // From a target to what its first tap sees.
   int64_t first_offset(const TargetClass& targets) const { return targets.rows.base * pitch + targets.columns.base; }
   // From the first tap's pixel to that of another.
@@ -57,8 +61,8 @@ struct PaddedPixels {
             int64_t end, BFloat16* to, int64_t stride, int64_t padded) const;
 };
 
-// For the windows of a class. None where neighbours see no neighbours, where taps lie far apart, and where the gaps
-// cost more than copying side by side what a target sees: each row of the matrix is multiplied with so many channels.
+// For the windows of a class. None where they do not overlap or their taps lie far apart, and where rows that are no
+// targets cost more than copying side by side what a target sees: each is multiplied with so many channels.
 std::optional<PaddedPixels> padded_pixels(const GroupedImages& source, const TargetClass& targets, int64_t batch,
                                           int64_t channels);
 
