@@ -1,6 +1,6 @@
-// Convolution of channels-last bf16 images as matrix products: HalfTileKernels multiply, sums are f32. Where
-// neighbouring targets see neighbouring pixels, the images are padded (padded_pixels.hpp) and are the left factor as
-// they are; elsewhere what each target sees is copied side by side.
+// Convolution of channels-last bf16 images as matrix products: HalfTileKernels multiply, sums are f32. Where windows
+// overlap, the images are padded (padded_pixels.hpp) and are the left factor as they are; elsewhere what each target
+// sees is copied side by side.
 #pragma once
 
 #include <cstdint>
