@@ -76,13 +76,17 @@ int64_t HalfFilterProduct::pixels_seen() const {
   return depth_ + (padded_.has_value() ? round_up(padded_->last_tap_offset(targets_) + 2, 2) : 0);
 }
 
+int64_t HalfFilterProduct::right_columns() const {
+  return padded_.has_value() ? tap_columns_ : block_taps_ * tap_columns_;
+}
+
 int64_t HalfFilterProduct::transposed_numbers() const {
   return (divide_up(pixels_, depth_) * dy_rows_ + HalfTile::kHalfColumns) * dy_stride_;
 }
 
 // Pixels of x, then their pairs; or of dy, before they are transposed.
 int64_t HalfFilterProduct::scratch_numbers() const {
-  const int64_t columns = padded_.has_value() ? tap_columns_ : block_taps_ * tap_columns_;
+  const int64_t columns = right_columns();
   const int64_t paired = padded_.has_value() ? 2 * columns : round_up(columns, HalfTile::kColumns);
   return round_up(std::max(pixels_seen() * (columns + paired), HalfTile::kDepth * dy_.all_channels), kHalfLineNumbers);
 }
@@ -121,7 +125,7 @@ void HalfFilterProduct::transpose(const BFloat16* dy, BFloat16* to, BFloat16* sc
 HalfFilterProduct::Pairs HalfFilterProduct::pair_up(const Block& block, const BFloat16* x, int64_t group, int64_t first,
                                                     int64_t count, BFloat16* scratch) const {
   const int64_t channel = group * x_.channels + block.channel;
-  const int64_t columns = padded_.has_value() ? tap_columns_ : block_taps_ * tap_columns_;
+  const int64_t columns = right_columns();
   const int64_t pixels = padded_.has_value() ? pixels_seen() : round_up(count, HalfTile::kDepth);
   if (padded_.has_value()) {
     const int64_t begin = first + padded_->first_offset(targets_);

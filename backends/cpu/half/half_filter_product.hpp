@@ -39,7 +39,8 @@ class HalfFilterProduct {
   void plan_padded();
   void plan_gathered();
   Block block(int64_t number) const;
-  int64_t pixels_seen() const;  // of x, by the pixels that are multiplied at once
+  int64_t pixels_seen() const;    // of x, by the pixels that are multiplied at once
+  int64_t right_columns() const;  // of a pixel of x, or of what is gathered for one
   int64_t transposed_numbers() const;
   int64_t scratch_numbers() const;
   void transpose(const BFloat16* dy, BFloat16* to, BFloat16* scratch) const;
