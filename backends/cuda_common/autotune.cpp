@@ -12,6 +12,7 @@
 #include "cuda_common/check.hpp"
 #include "cuda_common/stream.hpp"
 #include "cuda_common/trial.hpp"
+#include "cuda_common/trial_timer.hpp"
 #include "cuda_common/workspace.hpp"
 
 namespace gpunn::cuda {
@@ -20,42 +21,17 @@ namespace {
 using plugin::OpArgs;
 using plugin::OpDesc;
 
-constexpr double kRepeatedMilliseconds = 0.5;  // of one measurement
-constexpr int kMostRepetitions = 10;
-constexpr int kMeasurements = 3;
 constexpr double kPatienceSeconds = 4.0;  // for all candidates of one op
 
 uint64_t bytes_of(const gpunn_tensor& tensor) {
   return static_cast<uint64_t>(plugin::element_count(tensor)) * ops::dtype_bytes(tensor.dtype);
 }
 
-// Device memory of one piece, dealt out in parts.
-class Scratch {
- public:
-  explicit Scratch(uint64_t bytes) { check(cudaMalloc(&data_, bytes), "getting memory to try algorithms on"); }
-  ~Scratch() { cudaFree(data_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  void* take(uint64_t bytes) {
-    void* part = static_cast<char*>(data_) + used_;
-    used_ += workspace_aligned(bytes);
-    return part;
-  }
-
- private:
-  void* data_ = nullptr;
-  uint64_t used_ = 0;
-};
-
 // The op's tensors in scratch memory, the inputs random, and a stream to run candidates on.
 class Trial {
  public:
   Trial(TunedDevice& device, const OpDesc& desc, const TuningTask& task, uint64_t workspace_bytes)
-      : scratch_(size_of(desc, workspace_bytes)),
-        stream_(device.index()),
-        start_(device.index()),
-        stop_(device.index()) {
+      : scratch_(size_of(desc, workspace_bytes)), stream_(device.index()), timer_(stream_, device.index()) {
     for (std::size_t i = 0; i < desc.inputs(); ++i) inputs_.push_back(placed(desc.input(i)));
     for (std::size_t i = 0; i < desc.outputs(); ++i) outputs_.push_back(placed(desc.output(i)));
     reference_ = scratch_.take(bytes_of(desc.output(0)));
@@ -103,17 +79,8 @@ class Trial {
 
   void spoil_output() { stream_.fill(outputs_[0].data, 0xC3, bytes_of(outputs_[0])); }
 
-  // Of one run within a captured graph, which is how a training step runs it; enqueued one by one, small kernels would
-  // be timed by how fast the host gives them out.
   double milliseconds(Algorithm& algorithm) {
-    const double once = timed([&] { algorithm.run(OpArgs(raw_), stream_.handle()); });
-    const int repetitions = static_cast<int>(
-        std::clamp(kRepeatedMilliseconds / std::max(once, 1e-4), 1.0, static_cast<double>(kMostRepetitions)));
-    const std::unique_ptr<plugin::CapturedGraph> graph = captured(algorithm, repetitions);
-    graph->launch(stream_);
-    double best = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < kMeasurements; ++i) best = std::min(best, timed([&] { graph->launch(stream_); }));
-    return best / repetitions;
+    return timer_.milliseconds([&] { algorithm.run(OpArgs(raw_), stream_.handle()); });
   }
 
  private:
@@ -130,32 +97,9 @@ class Trial {
     return tensor;
   }
 
-  std::unique_ptr<plugin::CapturedGraph> captured(Algorithm& algorithm, int repetitions) {
-    stream_.begin_capture();
-    try {
-      for (int i = 0; i < repetitions; ++i) algorithm.run(OpArgs(raw_), stream_.handle());
-    } catch (...) {
-      try {
-        stream_.end_capture();
-      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the first error is the one to tell
-      }
-      throw;
-    }
-    return stream_.end_capture();
-  }
-
-  template <class Work>
-  double timed(const Work& work) {
-    start_.record(stream_);
-    work();
-    stop_.record(stream_);
-    stop_.synchronize();
-    return static_cast<double>(stop_.milliseconds_since(start_));
-  }
-
   Scratch scratch_;
   CudaStream stream_;
-  CudaEvent start_, stop_;
+  TrialTimer timer_;
   std::vector<gpunn_tensor> inputs_, outputs_;
   std::vector<const gpunn_tensor*> input_pointers_, output_pointers_;
   gpunn_op_args raw_{};

@@ -71,7 +71,7 @@ void check(const Case& test, int kernel) {
   const Memory result(pixels * channels * sizeof(T));
   const Memory mean(channels * sizeof(float)), rstd(channels * sizeof(float));
 
-  const Memory workspace(half_kernel_workspace(problem, kernel));
+  const Memory workspace(half_kernels_workspace(problem, {kernel}));
   const HalfSlabs left = half_slabs(problem, kernel);
   const SlabPlan slabs = slab_plan(norm, left.count, left.rows);
   const Memory statistics(slabs.workspace_bytes());
@@ -194,7 +194,7 @@ void check_gradient(const GradientCase& test, int kernel) {
   const Memory plain(bytes_of_all), masked(bytes_of_all), dx(bytes_of_all);
   const Memory dgamma(channels * sizeof(float)), dbeta(channels * sizeof(float));
 
-  const Memory workspace(half_kernel_workspace(problem, kernel));
+  const Memory workspace(half_kernels_workspace(problem, {kernel}));
   const SlabPlan slabs = slab_plan(norm, half_slabs(problem, kernel).count);
   const Memory sums(slabs.workspace_bytes());
   const Counters counters(slabs.counters());

@@ -141,6 +141,8 @@ class SubgraphArgs {
     return static_cast<T*>(args_.workspace);
   }
 
+  const gpunn_subgraph_args& raw() const { return args_; }
+
  private:
   const gpunn_subgraph_args& args_;
 };

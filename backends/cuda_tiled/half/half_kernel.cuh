@@ -48,9 +48,9 @@ struct HalfTiling {
   static constexpr int kStageBytes = kBytesA + kBytesB;
   static constexpr int kBoxBytes = 64 * kLineBytes;         // of 64 rows or columns, whichever index runs along lines
   static constexpr int kPass = tile.blocks == 1 ? 64 : 32;  // columns that a warp stores at a time
-  static constexpr bool kBulk = tile.pieces > 0;            // TMA can store y
+  // TMA can store y.
+  static constexpr bool kBulk = tile.pieces > 0 && !kStatistics && !kGradient;
   static constexpr int kPieces = kBulk ? tile.pieces : 1;
-  static_assert(!kBulk || !(kStatistics || kGradient));
   static constexpr int kPieceBytes = kPieceRows * kPass * int{sizeof(uint16_t)};
   static constexpr int kStagingBytes = kPieces * kPieceBytes;  // of a warp
   static constexpr int kStoreBytes = kConsumers * 4 * kStagingBytes;

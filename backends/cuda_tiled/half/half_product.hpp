@@ -41,8 +41,8 @@ struct HalfTile {
   int stages = 0;
   int blocks = 1;
   // TMA stores y in pieces of kPieceRows rows, of which a warp has so many on their way to memory at a time. With none,
-  // threads store y: they have the rows at hand for HalfStatistics and HalfGradient, and end sooner where there is no
-  // next tile.
+  // threads store y, as they always do for HalfStatistics and HalfGradient: that ends sooner where there is no next
+  // tile.
   int pieces = 0;
   // The tiles of a cluster of blocks lie one below the other and have the same b', or side by side and have the same
   // a'. Each block fetches its share of that and multicasts it to all.
@@ -52,6 +52,7 @@ struct HalfTile {
   // the other multiplies.
   int consumers = 2;
   bool turns = false;
+  bool plain = false;  // no kernels with HalfStatistics or HalfGradient
 
   constexpr int cluster_rows() const { return side_by_side ? rows : rows * cluster; }
   constexpr int cluster_columns() const { return side_by_side ? columns * cluster : columns; }
@@ -65,22 +66,22 @@ inline constexpr int kPieceRows = 16;  // of y', those of a warp
 // First the one that is nowhere far behind, which runs where nothing may be timed. The tile of eight stages is for
 // problems of few tiles, each of which then has a multiprocessor, that of 192 rows for those that then fill the GPU in
 // whole waves.
-inline constexpr std::array<HalfTile, 10> kHalfTiles = {
+inline constexpr std::array<HalfTile, 11> kHalfTiles = {
     {{.rows = 128, .columns = 128, .stages = 3, .blocks = 2},
      {.rows = 128, .columns = 256, .stages = 4},
      {.rows = 256, .columns = 128, .stages = 4},
+     {.rows = 128, .columns = 192, .stages = 5},
      {.rows = 128, .columns = 64, .stages = 4, .blocks = 2},
      {.rows = 128, .columns = 64, .stages = 8},
-     {.rows = 128, .columns = 256, .stages = 4, .pieces = 2},
-     {.rows = 128, .columns = 256, .stages = 4, .pieces = 2, .cluster = 2},
+     {.rows = 128, .columns = 256, .stages = 4, .pieces = 2, .plain = true},
+     {.rows = 128, .columns = 256, .stages = 4, .pieces = 2, .cluster = 2, .plain = true},
      {.rows = 128, .columns = 128, .stages = 6, .pieces = 2, .turns = true},
      {.rows = 128, .columns = 128, .stages = 6, .pieces = 2, .cluster = 2, .side_by_side = true, .turns = true},
      {.rows = 192, .columns = 128, .stages = 5, .pieces = 1, .cluster = 2, .side_by_side = true, .consumers = 3}}};
 // Variants are named by their tiles: gemm:half_128x128, conv:half_128x128.
 inline constexpr std::array<std::string_view, kHalfTiles.size()> kHalfTileNames = {
-    "128x128",      "128x256",       "256x128",
-    "128x64",       "128x64_deep",   "128x256_bulk",
-    "128x256_pair", "128x128_turns", "128x128_turns_pair",
+    "128x128",     "128x256",      "256x128",      "128x192",       "128x64",
+    "128x64_deep", "128x256_bulk", "128x256_pair", "128x128_turns", "128x128_turns_pair",
     "192x128_pair"};
 
 // The index of a tile; kHalfTiles.size() if there is none of that name.
@@ -89,9 +90,10 @@ constexpr int half_tile(std::string_view name) {
 }
 
 // Whether the tile takes HalfStatistics, and has registers for HalfGradient.
-constexpr bool can_end_statistics(int tile) { return kHalfTiles[static_cast<std::size_t>(tile)].pieces == 0; }
+constexpr bool can_end_statistics(int tile) { return !kHalfTiles[static_cast<std::size_t>(tile)].plain; }
 constexpr bool can_end_gradient(int tile) {
-  return can_end_statistics(tile) && kHalfTiles[static_cast<std::size_t>(tile)].blocks == 1;
+  const HalfTile& of = kHalfTiles[static_cast<std::size_t>(tile)];
+  return !of.plain && of.blocks == 1 && of.consumers == 2;
 }
 
 inline constexpr int kHalfBlockK = 64;  // of K, a stage: 128 bytes of a line

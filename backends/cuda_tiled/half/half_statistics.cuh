@@ -127,12 +127,9 @@ class WarpStatistics {
   float share_;
 };
 
-// All threads of a warpgroup. Each of the two has a barrier of its own; barrier 0 is that of the block.
+// All threads of a warpgroup. Each has a barrier of its own; barrier 0 is that of the block.
 __device__ __forceinline__ void warpgroup_sync(int consumer) {
-  if (consumer == 0)
-    asm volatile("bar.sync 1, 128;" ::: "memory");
-  else
-    asm volatile("bar.sync 2, 128;" ::: "memory");
+  asm volatile("bar.sync %0, 128;" ::"r"(consumer + 1) : "memory");
 }
 
 // The slab of a warpgroup's 64 rows from `row` on, out of what its warps have left in `staging`. One warpgroup.

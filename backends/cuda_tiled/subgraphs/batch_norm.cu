@@ -18,6 +18,7 @@
 #include "normalization/normalization_resident.hpp"
 #include "normalization/slabs.hpp"
 #include "subgraphs/batch_norm.hpp"
+#include "subgraphs/convolution_apart.hpp"
 #include "subgraphs/convolution_sums.hpp"
 
 namespace gpunn::cuda_tiled {
@@ -67,6 +68,14 @@ SlabPlan slabs_of(const NormPlan& plan, int kernel) {
   return slab_plan(plan.run.shape, slabs.count, slabs.rows);
 }
 
+ConvolutionSubgraph subgraph_of(const NormPlan& plan, std::size_t first) {
+  return {.first = first,
+          .count = plan.run.ops,
+          .convolution = *plan.convolution,
+          .norm_bytes = plan.norm.workspace_bytes,
+          .workspace_bytes = plan.workspace_bytes};
+}
+
 // The same of those that begin with a convolution of channels-last images in half precision.
 std::optional<NormPlan> plan_convolution(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
   NormPlan plan;
@@ -84,13 +93,10 @@ std::optional<NormPlan> plan_convolution(const ProgramDesc& desc, std::size_t fi
   if (is_stem(*plan.convolution)) return std::nullopt;  // kernels of its own, without statistics, are faster
   const std::vector<int> kernels = half_kernels(*plan.convolution);
   if (kernels.empty()) return std::nullopt;
+  plan.convolution_bytes = cuda::workspace_aligned(half_kernels_workspace(*plan.convolution, kernels));
   uint64_t slab_bytes = 0;
-  for (const int kernel : kernels) {
-    plan.convolution_bytes =
-        std::max(plan.convolution_bytes, cuda::workspace_aligned(half_kernel_workspace(*plan.convolution, kernel)));
-    slab_bytes = std::max(slab_bytes, slabs_of(plan, kernel).workspace_bytes());
-  }
-  plan.workspace_bytes = plan.convolution_bytes + slab_bytes;
+  for (const int kernel : kernels) slab_bytes = std::max(slab_bytes, slabs_of(plan, kernel).workspace_bytes());
+  plan.workspace_bytes = std::max(plan.convolution_bytes + slab_bytes, apart_workspace(desc, subgraph_of(plan, first)));
   return plan;
 }
 
@@ -225,14 +231,16 @@ std::unique_ptr<Subgraph> create_norm(TiledDevice& device, const ProgramDesc& de
   std::optional<NormPlan> plan = plan_convolution(desc, first, count);
   if (!plan) plan = plan_norm(desc, first, count);
   if (!plan || plan->run.ops != count) throw Failure(GPUNN_INVALID_ARGUMENT, "not a batch norm that was fused");
-  if (plan->convolution) {
-    const int kernel = choose_half_kernel(device, desc.op(first), *plan->convolution);
-    const ConvolutionIds ids{desc.inputs(first)[0], desc.inputs(first)[1], desc.outputs(first)[0]};
-    return std::make_unique<ConvolutionNorm>(std::move(*plan), ids, kernel);
-  }
-  return make_subgraph([plan = std::move(*plan)](Stream& stream, const SubgraphArgs& args) {
-    by_dtype(plan.run.dtype, [&](auto number) { run_norm<decltype(number)>(plan, cuda::native(stream), args); });
-  });
+  const auto norm = [&]() -> std::unique_ptr<Subgraph> {
+    return make_subgraph([plan = *plan](Stream& stream, const SubgraphArgs& args) {
+      by_dtype(plan.run.dtype, [&](auto number) { run_norm<decltype(number)>(plan, cuda::native(stream), args); });
+    });
+  };
+  if (!plan->convolution) return norm();
+  const ConvolutionIds ids{desc.inputs(first)[0], desc.inputs(first)[1], desc.outputs(first)[0]};
+  return choose_way(
+      device, desc, subgraph_of(*plan, first),
+      [&](int kernel) { return std::make_unique<ConvolutionNorm>(*plan, ids, kernel); }, norm);
 }
 
 }  // namespace gpunn::cuda_tiled

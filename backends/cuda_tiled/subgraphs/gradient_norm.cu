@@ -15,6 +15,8 @@
 #include "cuda_common/stream.hpp"
 #include "cuda_common/workspace.hpp"
 #include "normalization/slabs.hpp"
+#include "subgraphs/batch_norm.hpp"
+#include "subgraphs/convolution_apart.hpp"
 #include "subgraphs/convolution_sums.hpp"
 #include "subgraphs/gradient_norm.hpp"
 
@@ -34,6 +36,7 @@ constexpr int64_t kLeastElements = int64_t{1} << 23;
 struct GradientPlan {
   NormSubgraph run;
   HalfConvolution convolution;
+  uint64_t norm_bytes = 0;  // of the batch norm by itself
   uint64_t masked_at = 0;
   uint64_t slabs_at = 0;
   uint64_t workspace_bytes = 0;
@@ -42,6 +45,14 @@ struct GradientPlan {
 // What the data gradient's kernel leaves behind it.
 SlabPlan slabs_of(const GradientPlan& plan, int kernel) {
   return slab_plan(plan.run.shape, half_slabs(plan.convolution, kernel).count);
+}
+
+ConvolutionSubgraph subgraph_of(const GradientPlan& plan, std::size_t first) {
+  return {.first = first,
+          .count = plan.run.ops,
+          .convolution = plan.convolution,
+          .norm_bytes = plan.norm_bytes,
+          .workspace_bytes = plan.workspace_bytes};
 }
 
 // Nothing where no subgraph begins with this op.
@@ -62,16 +73,17 @@ std::optional<GradientPlan> plan_gradient(const ProgramDesc& desc, std::size_t f
   plan.convolution.gradient = true;
   const std::vector<int> kernels = half_kernels(plan.convolution);
   if (kernels.empty()) return std::nullopt;
+  const SubgraphSupport norm = query_norm(desc, first + 1, run.ops - 1);
+  if (norm.ops != run.ops - 1) return std::nullopt;
+  plan.norm_bytes = norm.workspace_bytes;
+  plan.masked_at = cuda::workspace_aligned(half_kernels_workspace(plan.convolution, kernels));
   uint64_t slab_bytes = 0;
-  for (const int kernel : kernels) {
-    plan.masked_at = std::max(plan.masked_at, cuda::workspace_aligned(half_kernel_workspace(plan.convolution, kernel)));
-    slab_bytes = std::max(slab_bytes, slabs_of(plan, kernel).workspace_bytes());
-  }
+  for (const int kernel : kernels) slab_bytes = std::max(slab_bytes, slabs_of(plan, kernel).workspace_bytes());
   plan.slabs_at = plan.masked_at;
   if (run.masked < 0) {
     plan.slabs_at += cuda::workspace_aligned(static_cast<uint64_t>(shape.elements()) * sizeof(uint16_t));
   }
-  plan.workspace_bytes = plan.slabs_at + slab_bytes;
+  plan.workspace_bytes = std::max(plan.slabs_at + slab_bytes, apart_workspace(desc, subgraph_of(plan, first)));
   return plan;
 }
 
@@ -162,9 +174,11 @@ std::unique_ptr<Subgraph> create_gradient_norm(TiledDevice& device, const Progra
                                                std::size_t count) {
   std::optional<GradientPlan> plan = plan_gradient(desc, first, count);
   if (!plan || plan->run.ops != count) throw Failure(GPUNN_INVALID_ARGUMENT, "not a data gradient that was fused");
-  const int kernel = choose_half_kernel(device, desc.op(first), plan->convolution);
   const ConvolutionIds ids{desc.inputs(first)[0], desc.inputs(first)[1]};
-  return std::make_unique<GradientNorm>(std::move(*plan), ids, kernel);
+  return choose_way(
+      device, desc, subgraph_of(*plan, first),
+      [&](int kernel) { return std::make_unique<GradientNorm>(*plan, ids, kernel); },
+      [&] { return create_norm(device, desc, first + 1, count - 1); });
 }
 
 }  // namespace gpunn::cuda_tiled

@@ -51,18 +51,6 @@ HalfConvolution backward_filter_problem(const OpDesc& desc) {
   return problem_of(desc, ConvolutionPass::backward_filter, convolution_backward_filter_of(desc));
 }
 
-std::string half_key_of(const HalfConvolution& problem) {
-  std::string key = "conv2d";
-  if (problem.pass == ConvolutionPass::backward_data) key = "conv2d_backward_data";
-  if (problem.pass == ConvolutionPass::backward_filter) key = "conv2d_backward_filter";
-  if (problem.bias) key += "_bias";
-  if (problem.residual) key += "_add";
-  if (problem.relu) key += "_relu";
-  if (problem.statistics) key += "_statistics";
-  if (problem.gradient) key += "_norm";
-  return key + " " + text_of(problem.shape) + " " + ops::dtype_text(problem.dtype) + " tensors channels-last";
-}
-
 // One axis of one phase: which windows there are, and the taps that they take.
 struct PhaseAxis {
   WindowAxis windows{};
@@ -379,6 +367,18 @@ void run(const HalfConvolution& problem, int tile, cudaStream_t stream, const Op
 
 }  // namespace
 
+std::string half_key_of(const HalfConvolution& problem) {
+  std::string key = "conv2d";
+  if (problem.pass == ConvolutionPass::backward_data) key = "conv2d_backward_data";
+  if (problem.pass == ConvolutionPass::backward_filter) key = "conv2d_backward_filter";
+  if (problem.bias) key += "_bias";
+  if (problem.residual) key += "_add";
+  if (problem.relu) key += "_relu";
+  if (problem.statistics) key += "_statistics";
+  if (problem.gradient) key += "_norm";
+  return key + " " + text_of(problem.shape) + " " + ops::dtype_text(problem.dtype) + " tensors channels-last";
+}
+
 HalfConvolution half_forward_problem(const OpDesc& desc) {
   return problem_of(desc, ConvolutionPass::forward, convolution_of(desc));
 }
@@ -426,8 +426,15 @@ int choose_half_kernel(TiledDevice& device, const OpDesc& desc, const HalfConvol
   return static_cast<int>(found - list.variants.begin());
 }
 
-uint64_t half_kernel_workspace(const HalfConvolution& problem, int kernel) {
-  return ended_variants()[static_cast<std::size_t>(kernel)].workspace_of(problem);
+std::string half_kernel_name(int kernel) { return ended_variants()[static_cast<std::size_t>(kernel)].name; }
+
+uint64_t half_kernels_workspace(const HalfConvolution& problem, const std::vector<int>& kernels) {
+  const std::vector<Variant<HalfConvolution>> variants = ended_variants();
+  uint64_t bytes = 0;
+  for (const int kernel : kernels) {
+    bytes = std::max(bytes, variants[static_cast<std::size_t>(kernel)].workspace_of(problem));
+  }
+  return bytes;
 }
 
 void run_half_kernel(const HalfConvolution& problem, int kernel, const HalfConvolutionArgs& args, cudaStream_t stream) {

@@ -42,6 +42,9 @@ struct HalfConvolutionArgs {
   HalfStatistics statistics = {};  // with problem.statistics
   HalfGradient gradient = {};      // with problem.gradient
 };
+// In the tuning cache.
+std::string half_key_of(const HalfConvolution& problem);
+
 // Those of the op itself.
 HalfConvolutionArgs half_arguments(const HalfConvolution& problem, const OpArgs& args);
 
@@ -50,10 +53,11 @@ inline constexpr int kPatchKernel = static_cast<int>(kHalfTiles.size());
 
 // The kernels that serve the problem, its statistics or sums included.
 std::vector<int> half_kernels(const HalfConvolution& problem);
+std::string half_kernel_name(int kernel);
 // The one of them that the autotuner chooses for the op of `desc`.
 int choose_half_kernel(TiledDevice& device, const OpDesc& desc, const HalfConvolution& problem);
-// In bytes.
-uint64_t half_kernel_workspace(const HalfConvolution& problem, int kernel);
+// In bytes, with which any of the kernels does.
+uint64_t half_kernels_workspace(const HalfConvolution& problem, const std::vector<int>& kernels);
 void run_half_kernel(const HalfConvolution& problem, int kernel, const HalfConvolutionArgs& args, cudaStream_t stream);
 
 // The slabs that a kernel leaves.
