@@ -21,12 +21,12 @@ void launch_half_product(const HalfPlan& plan, int blocks, cudaStream_t stream) 
 template <int kTile, HalfElement kElement>
 void launch_half_majors(const HalfPlan& plan, int blocks, cudaStream_t stream) {
   constexpr Major kK = Major::kK, kMN = Major::kMN;
-  if constexpr (can_end_statistics(kTile)) {
+  if constexpr (endings_of(kTile) != HalfEndings::kPlain) {
     if (plan.product.statistics.slabs != nullptr) {  // these are of forward convolutions, as is a residual
       return launch_half_product<kTile, kElement, kK, kK, HalfEnding::kStatistics>(plan, blocks, stream);
     }
   }
-  if constexpr (can_end_gradient(kTile)) {
+  if constexpr (endings_of(kTile) == HalfEndings::kAll) {
     if (plan.product.gradient.slabs != nullptr) {
       return launch_half_product<kTile, kElement, kK, kMN, HalfEnding::kGradient>(plan, blocks, stream);
     }

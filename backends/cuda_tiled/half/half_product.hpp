@@ -34,6 +34,9 @@ enum class HalfElement : uint8_t { kBf16, kF16 };
 // or beginning the gradient of a batch norm.
 enum class HalfEnding : uint8_t { kPlain, kStatistics, kResidual, kGradient };
 
+// Which of those there are kernels for: none of statistics and gradients, those of statistics, or both.
+enum class HalfEndings : uint8_t { kPlain, kStatistics, kAll };
+
 // y' in tiles of rows x columns, `stages` blocks of K in flight, `blocks` of threads a multiprocessor.
 struct HalfTile {
   int rows = 0;
@@ -52,7 +55,7 @@ struct HalfTile {
   // the other multiplies.
   int consumers = 2;
   bool turns = false;
-  bool plain = false;  // no kernels with HalfStatistics or HalfGradient
+  HalfEndings endings = HalfEndings::kPlain;
 
   constexpr int cluster_rows() const { return side_by_side ? rows : rows * cluster; }
   constexpr int cluster_columns() const { return side_by_side ? columns * cluster : columns; }
@@ -65,19 +68,27 @@ inline constexpr int kPieceRows = 16;  // of y', those of a warp
 
 // First the one that is nowhere far behind, which runs where nothing may be timed. The tile of eight stages is for
 // problems of few tiles, each of which then has a multiprocessor, that of 192 rows for those that then fill the GPU in
-// whole waves.
+// whole waves. Tiles without kernels of statistics and gradients were the fastest of those nowhere; a gradient has
+// three tensors on their way to registers, which tiles of more columns don't leave.
 inline constexpr std::array<HalfTile, 11> kHalfTiles = {
-    {{.rows = 128, .columns = 128, .stages = 3, .blocks = 2},
-     {.rows = 128, .columns = 256, .stages = 4},
+    {{.rows = 128, .columns = 128, .stages = 3, .blocks = 2, .endings = HalfEndings::kStatistics},
+     {.rows = 128, .columns = 256, .stages = 4, .endings = HalfEndings::kStatistics},
      {.rows = 256, .columns = 128, .stages = 4},
-     {.rows = 128, .columns = 192, .stages = 5},
-     {.rows = 128, .columns = 64, .stages = 4, .blocks = 2},
-     {.rows = 128, .columns = 64, .stages = 8},
-     {.rows = 128, .columns = 256, .stages = 4, .pieces = 2, .plain = true},
-     {.rows = 128, .columns = 256, .stages = 4, .pieces = 2, .cluster = 2, .plain = true},
+     {.rows = 128, .columns = 192, .stages = 5, .endings = HalfEndings::kAll},
+     {.rows = 128, .columns = 64, .stages = 4, .blocks = 2, .endings = HalfEndings::kStatistics},
+     {.rows = 128, .columns = 64, .stages = 8, .endings = HalfEndings::kAll},
+     {.rows = 128, .columns = 256, .stages = 4, .pieces = 2},
+     {.rows = 128, .columns = 256, .stages = 4, .pieces = 2, .cluster = 2},
      {.rows = 128, .columns = 128, .stages = 6, .pieces = 2, .turns = true},
      {.rows = 128, .columns = 128, .stages = 6, .pieces = 2, .cluster = 2, .side_by_side = true, .turns = true},
-     {.rows = 192, .columns = 128, .stages = 5, .pieces = 1, .cluster = 2, .side_by_side = true, .consumers = 3}}};
+     {.rows = 192,
+      .columns = 128,
+      .stages = 5,
+      .pieces = 1,
+      .cluster = 2,
+      .side_by_side = true,
+      .consumers = 3,
+      .endings = HalfEndings::kStatistics}}};
 // Variants are named by their tiles: gemm:half_128x128, conv:half_128x128.
 inline constexpr std::array<std::string_view, kHalfTiles.size()> kHalfTileNames = {
     "128x128",     "128x256",      "256x128",      "128x192",       "128x64",
@@ -89,12 +100,7 @@ constexpr int half_tile(std::string_view name) {
   return static_cast<int>(std::ranges::find(kHalfTileNames, name) - kHalfTileNames.begin());
 }
 
-// Whether the tile takes HalfStatistics, and has registers for HalfGradient.
-constexpr bool can_end_statistics(int tile) { return !kHalfTiles[static_cast<std::size_t>(tile)].plain; }
-constexpr bool can_end_gradient(int tile) {
-  const HalfTile& of = kHalfTiles[static_cast<std::size_t>(tile)];
-  return !of.plain && of.blocks == 1 && of.consumers == 2;
-}
+constexpr HalfEndings endings_of(int tile) { return kHalfTiles[static_cast<std::size_t>(tile)].endings; }
 
 inline constexpr int kHalfBlockK = 64;  // of K, a stage: 128 bytes of a line
 inline constexpr int kMostPhases = 4;

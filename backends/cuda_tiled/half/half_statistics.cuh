@@ -129,7 +129,13 @@ class WarpStatistics {
 
 // All threads of a warpgroup. Each has a barrier of its own; barrier 0 is that of the block.
 __device__ __forceinline__ void warpgroup_sync(int consumer) {
-  asm volatile("bar.sync %0, 128;" ::"r"(consumer + 1) : "memory");
+  // With a number that the compiler does not know, a kernel would have all sixteen.
+  if (consumer == 0)
+    asm volatile("bar.sync 1, 128;" ::: "memory");
+  else if (consumer == 1)
+    asm volatile("bar.sync 2, 128;" ::: "memory");
+  else
+    asm volatile("bar.sync 3, 128;" ::: "memory");
 }
 
 // The slab of a warpgroup's 64 rows from `row` on, out of what its warps have left in `staging`. One warpgroup.

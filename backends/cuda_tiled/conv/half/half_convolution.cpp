@@ -309,8 +309,9 @@ CUtensorMap windows_map(const ConvolutionPlan& plan, std::size_t phase, const Ha
 
 std::string refuses(const HalfConvolution& problem, int tile) {
   if (problem.shape.groups != 1) return "the channels are in groups";
-  if (problem.statistics && !can_end_statistics(tile)) return "the tile makes no statistics";
-  if (problem.gradient && !can_end_gradient(tile)) return "the tile leaves no registers for what is behind it";
+  const HalfEndings endings = endings_of(tile);
+  if (problem.statistics && endings == HalfEndings::kPlain) return "the tile makes no statistics";
+  if (problem.gradient && endings != HalfEndings::kAll) return "the tile has no kernel for what is behind it";
   if (std::string refusal = half_refusal_of_gpu(); !refusal.empty()) return refusal;
   const ConvolutionPlan plan = plan_of(problem, tile);
   if (!plan.serves) return "its filters or strides are too large";
