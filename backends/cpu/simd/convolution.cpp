@@ -22,7 +22,8 @@ constexpr int kFilterChannels = 3;
 constexpr int kFilterTaps[] = {0, 6, 4, 3};
 #endif
 
-template <int channels, int outputs>
+// The innermost loop is short: with as many taps as are told it takes 0.9 of the time. 0: any number.
+template <int channels, int outputs, int known_taps>
 static void gather(const GatherTile& t) {
   Vec sum[channels][outputs];
 #pragma GCC unroll 8
@@ -37,7 +38,9 @@ static void gather(const GatherTile& t) {
     for (int64_t b = 0; b < t.taps[1]; ++b) {
       const float* x = t.x + a * t.x_tap[0] + b * t.x_tap[1];
       const float* w = t.w + a * t.w_tap[0] + b * t.w_tap[1];
-      for (int64_t c = t.taps[2]; c > 0; --c) {
+      const int64_t taps = known_taps > 0 ? known_taps : t.taps[2];
+#pragma GCC unroll 5
+      for (int64_t c = 0; c < taps; ++c) {
         Vec xv[outputs];
 #pragma GCC unroll 8
         for (int j = 0; j < outputs; ++j) xv[j] = load(x + j * x_output);
@@ -66,8 +69,12 @@ static void gather_of(const GatherTile& t) {
     if constexpr (channels > 1) gather_of<channels - 1, kGatherOutputs[channels - 1]>(t);
   } else if (t.outputs != outputs) {
     if constexpr (outputs > 1) gather_of<channels, outputs - 1>(t);
+  } else if (t.taps[2] == 5) {
+    gather<channels, outputs, 5>(t);
+  } else if (t.taps[2] == 3) {
+    gather<channels, outputs, 3>(t);
   } else {
-    gather<channels, outputs>(t);
+    gather<channels, outputs, 0>(t);
   }
 }
 
