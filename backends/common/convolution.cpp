@@ -92,6 +92,16 @@ int64_t terms_of(ConvolutionPass pass, const ConvolutionShape& shape) {
   return shape.group_inputs * taps;
 }
 
+std::string text_of(ConvolutionPass pass, const ConvolutionEpilogue& epilogue) {
+  std::string text = "conv2d";
+  if (pass == ConvolutionPass::backward_data) text += "_backward_data";
+  if (pass == ConvolutionPass::backward_filter) text += "_backward_filter";
+  if (epilogue.bias) text += "_bias";
+  if (epilogue.residual) text += "_add";
+  if (epilogue.relu) text += "_relu";
+  return text;
+}
+
 std::string text_of(const ConvolutionShape& shape) {
   const auto axis_text = [](const ConvolutionAxis& axis) {
     return std::to_string(axis.inputs) + "/" + std::to_string(axis.taps) + "s" + std::to_string(axis.stride) + "p" +

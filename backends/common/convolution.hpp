@@ -50,6 +50,16 @@ enum class ConvolutionPass { forward, backward_data, backward_filter };
 // The number of terms in one output element of the pass; elements at the edges have fewer.
 int64_t terms_of(ConvolutionPass pass, const ConvolutionShape& shape);
 
+// What a fused op does behind the convolution, in this order.
+struct ConvolutionEpilogue {
+  bool bias = false;
+  bool residual = false;
+  bool relu = false;
+};
+
+// The op in the form that a tuning cache uses: "conv2d_backward_data", "conv2d_bias_add_relu".
+std::string text_of(ConvolutionPass pass, const ConvolutionEpilogue& epilogue);
+
 // The shape in the form that a tuning cache uses: "n=128 g=1 c=6 k=16 14/5s1p0d1 14/5s1p0d1".
 std::string text_of(const ConvolutionShape& shape);
 

@@ -23,10 +23,6 @@ using plugin::OpDesc;
 
 constexpr double kPatienceSeconds = 4.0;  // for all candidates of one op
 
-uint64_t bytes_of(const gpunn_tensor& tensor) {
-  return static_cast<uint64_t>(plugin::element_count(tensor)) * ops::dtype_bytes(tensor.dtype);
-}
-
 // The op's tensors in scratch memory, the inputs random, and a stream to run candidates on.
 class Trial {
  public:

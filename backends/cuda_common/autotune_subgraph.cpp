@@ -18,10 +18,6 @@ namespace {
 using plugin::ProgramDesc;
 using plugin::Subgraph;
 
-uint64_t room_of(const gpunn_tensor& tensor) {
-  return workspace_aligned(static_cast<uint64_t>(plugin::element_count(tensor)) * ops::dtype_bytes(tensor.dtype));
-}
-
 // The values of the ops [first, first + count) in scratch memory, all random, and a stream to run subgraphs on.
 class SubgraphTrial {
  public:
@@ -35,13 +31,13 @@ class SubgraphTrial {
     for (const int32_t id : ids) {
       gpunn_tensor& tensor = tensors_[placed++];
       tensor = desc.tensor(id);
-      tensor.data = scratch_.take(room_of(tensor));
+      tensor.data = scratch_.take(bytes_of(tensor));
       values_[static_cast<std::size_t>(id)] = &tensor;
       if (tensor.dtype == GPUNN_F32 || ops::is_half(tensor.dtype))
         fill_uniform(tensor.data, tensor.dtype, plugin::element_count(tensor), static_cast<uint32_t>(placed),
                      stream_.handle());
       else
-        stream_.fill(tensor.data, 0x7F, room_of(tensor));  // a count of rows: all
+        stream_.fill(tensor.data, 0x7F, bytes_of(tensor));  // a count of rows: all
     }
     raw_.struct_size = sizeof(raw_);
     raw_.n_values = static_cast<uint32_t>(values_.size());
@@ -60,7 +56,7 @@ class SubgraphTrial {
  private:
   static uint64_t room_of_all(const ProgramDesc& desc, const std::set<int32_t>& ids) {
     uint64_t bytes = 0;
-    for (const int32_t id : ids) bytes += room_of(desc.tensor(id));
+    for (const int32_t id : ids) bytes += workspace_aligned(bytes_of(desc.tensor(id)));
     return bytes;
   }
 
@@ -78,7 +74,6 @@ std::set<int32_t> values_of(const ProgramDesc& desc, std::size_t first, std::siz
     for (const int32_t id : desc.inputs(op)) ids.insert(id);
     for (const int32_t id : desc.outputs(op)) ids.insert(id);
   }
-  ids.erase(-1);
   return ids;
 }
 

@@ -255,13 +255,8 @@ AlgorithmPtr restore(const Target& target, const ConvolutionProblem& problem, co
 }
 
 std::string key_of(const ConvolutionProblem& problem) {
-  std::string key = "conv2d";
-  if (problem.pass == ConvolutionPass::backward_data) key = "conv2d_backward_data";
-  if (problem.pass == ConvolutionPass::backward_filter) key = "conv2d_backward_filter";
-  if (problem.bias) key += "_bias";
-  if (problem.residual) key += "_add";
-  if (problem.relu) key += "_relu";
-  return key + " " + text_of(problem.shape) + " " +
+  return text_of(problem.pass, {.bias = problem.bias, .residual = problem.residual, .relu = problem.relu}) + " " +
+         text_of(problem.shape) + " " +
          (ops::is_half(problem.dtype) ? ops::dtype_text(problem.dtype) + " tensors"
                                       : precision_name(problem.precision)) +
          (problem.channels_last ? " channels-last" : "");

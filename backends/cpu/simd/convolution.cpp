@@ -22,7 +22,8 @@ constexpr int kFilterChannels = 3;
 constexpr int kFilterTaps[] = {0, 6, 4, 3};
 #endif
 
-// The innermost loop is short: with as many taps as are told it takes 0.9 of the time. 0: any number.
+// The compiler unrolls the short innermost loop if it knows the number of taps, which saves a tenth of the time.
+// known_taps 0: it does not.
 template <int channels, int outputs, int known_taps>
 static void gather(const GatherTile& t) {
   Vec sum[channels][outputs];

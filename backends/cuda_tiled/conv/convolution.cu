@@ -33,11 +33,8 @@ ConvolutionProblem backward_filter_problem(const OpDesc& desc) {
 }
 
 std::string key_of(const ConvolutionProblem& problem) {
-  std::string key = "conv2d";
-  if (problem.pass == ConvolutionPass::backward_data) key = "conv2d_backward_data";
-  if (problem.pass == ConvolutionPass::backward_filter) key = "conv2d_backward_filter";
-  if (problem.bias) key += problem.relu ? "_bias_relu" : "_bias";
-  return key + " " + text_of(problem.shape) + " " + precision_name(problem.precision);
+  return text_of(problem.pass, {.bias = problem.bias, .relu = problem.relu}) + " " + text_of(problem.shape) + " " +
+         precision_name(problem.precision);
 }
 
 // Those of tensor cores refuse fp32, and come first where they serve. What the direct ones take they do best.

@@ -34,7 +34,7 @@ enum class HalfElement : uint8_t { kBf16, kF16 };
 // or beginning the gradient of a batch norm.
 enum class HalfEnding : uint8_t { kPlain, kStatistics, kResidual, kGradient };
 
-// Which of those there are kernels for: none of statistics and gradients, those of statistics, or both.
+// The endings that a tile has kernels for: kPlain and kResidual alone, kStatistics too, or all.
 enum class HalfEndings : uint8_t { kPlain, kStatistics, kAll };
 
 // y' in tiles of rows x columns, `stages` blocks of K in flight, `blocks` of threads a multiprocessor.
@@ -68,8 +68,8 @@ inline constexpr int kPieceRows = 16;  // of y', those of a warp
 
 // First the one that is nowhere far behind, which runs where nothing may be timed. The tile of eight stages is for
 // problems of few tiles, each of which then has a multiprocessor, that of 192 rows for those that then fill the GPU in
-// whole waves. Tiles without kernels of statistics and gradients were the fastest of those nowhere; a gradient has
-// three tensors on their way to registers, which tiles of more columns don't leave.
+// whole waves. Tiles that were never the fastest with statistics or a gradient behind them have no kernels for those: a
+// gradient loads three more tensors into registers, and larger tiles have none left for them.
 inline constexpr std::array<HalfTile, 11> kHalfTiles = {
     {{.rows = 128, .columns = 128, .stages = 3, .blocks = 2, .endings = HalfEndings::kStatistics},
      {.rows = 128, .columns = 256, .stages = 4, .endings = HalfEndings::kStatistics},

@@ -129,7 +129,7 @@ class WarpStatistics {
 
 // All threads of a warpgroup. Each has a barrier of its own; barrier 0 is that of the block.
 __device__ __forceinline__ void warpgroup_sync(int consumer) {
-  // With a number that the compiler does not know, a kernel would have all sixteen.
+  // A barrier's number in a register would reserve all sixteen barriers.
   if (consumer == 0)
     asm volatile("bar.sync 1, 128;" ::: "memory");
   else if (consumer == 1)

@@ -1,7 +1,5 @@
 #include "subgraphs/convolution_apart.hpp"
 
-#include <gpunn/op_signature.hpp>
-
 #include <algorithm>
 #include <array>
 #include <string>
@@ -79,9 +77,8 @@ class ConvolutionApart final : public Subgraph {
 
 uint64_t apart_workspace(const ProgramDesc& desc, const ConvolutionSubgraph& subgraph) {
   const int32_t result = result_of(desc, subgraph);
-  const gpunn_tensor& tensor = desc.tensor(result);
-  const uint64_t result_bytes = static_cast<uint64_t>(element_count(tensor)) * ops::dtype_bytes(tensor.dtype);
-  return shared_workspace(subgraph) + (desc.needed_after(result, subgraph.first + subgraph.count) ? 0 : result_bytes);
+  const bool has_memory = desc.needed_after(result, subgraph.first + subgraph.count);
+  return shared_workspace(subgraph) + (has_memory ? 0 : cuda::bytes_of(desc.tensor(result)));
 }
 
 std::unique_ptr<Subgraph> choose_way(TiledDevice& device, const ProgramDesc& desc, const ConvolutionSubgraph& subgraph,

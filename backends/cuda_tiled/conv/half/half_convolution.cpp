@@ -369,12 +369,7 @@ void run(const HalfConvolution& problem, int tile, cudaStream_t stream, const Op
 }  // namespace
 
 std::string half_key_of(const HalfConvolution& problem) {
-  std::string key = "conv2d";
-  if (problem.pass == ConvolutionPass::backward_data) key = "conv2d_backward_data";
-  if (problem.pass == ConvolutionPass::backward_filter) key = "conv2d_backward_filter";
-  if (problem.bias) key += "_bias";
-  if (problem.residual) key += "_add";
-  if (problem.relu) key += "_relu";
+  std::string key = text_of(problem.pass, {.bias = problem.bias, .residual = problem.residual, .relu = problem.relu});
   if (problem.statistics) key += "_statistics";
   if (problem.gradient) key += "_norm";
   return key + " " + text_of(problem.shape) + " " + ops::dtype_text(problem.dtype) + " tensors channels-last";

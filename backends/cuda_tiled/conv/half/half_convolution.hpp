@@ -42,7 +42,8 @@ struct HalfConvolutionArgs {
   HalfStatistics statistics = {};  // with problem.statistics
   HalfGradient gradient = {};      // with problem.gradient
 };
-// In the tuning cache.
+
+// Identifies the problem in the tuning cache.
 std::string half_key_of(const HalfConvolution& problem);
 
 // Those of the op itself.
@@ -56,7 +57,7 @@ std::vector<int> half_kernels(const HalfConvolution& problem);
 std::string half_kernel_name(int kernel);
 // The one of them that the autotuner chooses for the op of `desc`.
 int choose_half_kernel(TiledDevice& device, const OpDesc& desc, const HalfConvolution& problem);
-// In bytes, with which any of the kernels does.
+// In bytes: the largest workspace of these kernels.
 uint64_t half_kernels_workspace(const HalfConvolution& problem, const std::vector<int>& kernels);
 void run_half_kernel(const HalfConvolution& problem, int kernel, const HalfConvolutionArgs& args, cudaStream_t stream);
 
