@@ -68,6 +68,8 @@ std::string type_text(const LayerKey& key) {
       return "integer, [rows, columns] or [top, bottom, left, right], " + key.range.text();
     case LayerValue::list:
       return "list of integers, " + key.range.text();
+    case LayerValue::op:
+      return "name of an op";
   }
   return {};
 }

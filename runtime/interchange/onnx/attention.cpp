@@ -102,6 +102,6 @@ void attention(Call& call) {
 
 }  // namespace
 
-std::vector<OpRow> attention_rows() { return {{"Attention", 23, attention}}; }
+std::vector<OpRow> attention_rows() { return {{"Attention", 23, attention, BatchIn::front}}; }
 
 }  // namespace gpunn::interchange

@@ -41,7 +41,22 @@ std::string to_string(const Sizes& sizes) {
 
 Value constant_value(Constant constant) {
   Sizes shape = sizes_of(constant.shape);
-  return {.constant = std::make_shared<const Constant>(std::move(constant)), .layer = {}, .shape = std::move(shape)};
+  const Element element = constant.element;
+  return {.constant = std::make_shared<const Constant>(std::move(constant)),
+          .layer = {},
+          .element = element,
+          .shape = std::move(shape)};
+}
+
+Constant as_floats(const Constant& constant) {
+  if (is_floating(constant.element)) return constant;
+  std::vector<float> values;
+  values.reserve(constant.integers.size());
+  for (const Size& size : constant.integers) {
+    if (size.of_batch) throw Unsupported("computes with the size of the batch");
+    values.push_back(static_cast<float>(size.factor));
+  }
+  return floats_constant(constant.shape, std::move(values));
 }
 
 Shape row_of(const Value& x) {
@@ -180,9 +195,7 @@ std::size_t Call::dimension(int64_t given, std::size_t rank) const {
   if (given < -size || given >= size) {
     throw Unsupported("axis " + std::to_string(given) + " is not one of " + std::to_string(size) + " dimensions");
   }
-  const auto axis = static_cast<std::size_t>(given < 0 ? given + size : given);
-  if (axis == place_.dimension) return 0;
-  return axis < place_.dimension ? axis + 1 : axis + place_.shift();
+  return dimension_with_batch_first(place_, static_cast<std::size_t>(given < 0 ? given + size : given));
 }
 
 void Call::require_batch_before(std::size_t last) const {
@@ -190,7 +203,8 @@ void Call::require_batch_before(std::size_t last) const {
   for (const Value* input : inputs_) {
     if (input != nullptr && !input->constant) rank = std::max(rank, input->shape.size() - place_.shift());
   }
-  if (place_.dimension + last >= rank) throw Unsupported("computes with different rows of the batch");
+  if (!place_.is_outside() && place_.dimension + last >= rank)
+    throw Unsupported("computes with different rows of the batch");
 }
 
 void Call::require_first_output_alone(const char* reason) const {
@@ -200,8 +214,11 @@ void Call::require_first_output_alone(const char* reason) const {
 }
 
 Value Call::in_place(Value value) {
-  if (value.constant || place_ == BatchPlace()) return value;
-  return placed(*this, value, place_);
+  if (value.constant || is_placed(value)) return value;
+  if (is_one_as_batch_) return batch_as_one(*this, value);
+  if (place_ == BatchPlace()) return value;
+  const std::size_t rank = are_numbers_ ? 0 : value.shape.size() - place_.shift();
+  return placed(*this, value, place_, rank);
 }
 
 void Call::give(std::size_t output, Value value) {
@@ -221,7 +238,7 @@ Value Call::layer(const std::string& type, const std::vector<const Value*>& from
   spec.name = importer_.unique_name(node_, suffix);
   for (const Value* value : from) spec.from.push_back(value->layer);
   for (const auto& [name, values] : keys) spec.parameters.push_back({name, values, {}});
-  Value value{.constant = {}, .layer = spec.name, .shape = batch_of(row)};
+  Value value{.constant = {}, .layer = spec.name, .shape = batch_of(row), .parts = {}, .row = {}};
   importer_.add_layer(std::move(spec));
   return value;
 }
@@ -255,7 +272,8 @@ Value Call::transposed(const Value& x, const std::vector<int64_t>& permutation) 
     for (const int64_t from : permutation) {
       both.push_back(std::stoll(before->parameters.front().values[static_cast<std::size_t>(from)]));
     }
-    Value source{.constant = {}, .layer = before->from.front(), .shape = x.shape};
+    Value source = x;
+    source.layer = before->from.front();
     for (std::size_t i = 0; i < both.size(); ++i) source.shape[static_cast<std::size_t>(both[i]) + 1].factor = row[i];
     return transposed(source, both);
   }
@@ -263,6 +281,7 @@ Value Call::transposed(const Value& x, const std::vector<int64_t>& permutation) 
 }
 
 Value Call::scaled(const Value& x, double factor) {
+  if (factor == 1) return x;
   Value y = layer("affine", {&x}, {{"shape", {"1"}}, {"bias", {"false"}}, {"trained", {"false"}}}, row_of(x));
   set_tensor(y, "weight", {1}, floats_constant({1}, {static_cast<float>(factor)}));
   return y;

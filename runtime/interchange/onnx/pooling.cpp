@@ -79,10 +79,12 @@ void adaptive_average_pool(Call& call) {
 }  // namespace
 
 const OpRow& fused_adaptive_pooling() {
-  static constexpr OpRow row = {"AdaptiveAveragePool", 1, adaptive_average_pool};
+  static constexpr OpRow row = {"AdaptiveAveragePool", 1, adaptive_average_pool, BatchIn::front};
   return row;
 }
 
-std::vector<OpRow> pooling_rows() { return {{"MaxPool", 1, max_pool}, {"AveragePool", 1, average_pool}}; }
+std::vector<OpRow> pooling_rows() {
+  return {{"MaxPool", 1, max_pool, BatchIn::front}, {"AveragePool", 1, average_pool, BatchIn::front}};
+}
 
 }  // namespace gpunn::interchange

@@ -179,8 +179,10 @@ void upsample_7(Call& call) {
 }  // namespace
 
 std::vector<OpRow> resizing_rows() {
-  return {
-      {"Upsample", 7, upsample_7}, {"Upsample", 9, resize_10}, {"Resize", 10, resize_10}, {"Resize", 11, resize_11}};
+  return {{"Upsample", 7, upsample_7, BatchIn::front},
+          {"Upsample", 9, resize_10, BatchIn::front},
+          {"Resize", 10, resize_10, BatchIn::front},
+          {"Resize", 11, resize_11, BatchIn::front}};
 }
 
 }  // namespace gpunn::interchange

@@ -3,6 +3,7 @@
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -48,6 +49,24 @@ Pair slide(const Shape& x, const Pair& reach, const Pair& stride, const Margins&
     size[i] = (room - reach[i]) / stride[i] + 1;
   }
   return size;
+}
+
+void require_broadcast(const LayerContext& c) {
+  for (std::size_t i = 1; i < c.inputs.size(); ++i) {
+    const Shape &a = c.input_shape(0), &b = c.input_shape(i);
+    const bool fits = a.size() == b.size() &&
+                      std::ranges::equal(a, b, [](int64_t x, int64_t y) { return x == y || x == 1 || y == 1; });
+    if (!fits) {
+      fail("expected inputs of one shape, but for sizes of 1, found " + c.input_text(0) + " and " + c.input_text(i));
+    }
+  }
+}
+
+ValueId permuted(const LayerContext& c, ValueId x, const std::vector<int32_t>& order) {
+  gpunn_transpose_attrs attrs{};
+  attrs.rank = static_cast<int32_t>(order.size());
+  std::ranges::copy(order, attrs.permutation);
+  return c.graph.add1(GPUNN_OP_TRANSPOSE, c.layer.name, Attributes::of(attrs), {x});
 }
 
 bool is_symmetric(const Margins& margins) { return margins[0] == margins[1] && margins[2] == margins[3]; }

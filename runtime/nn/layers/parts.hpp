@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "graph/expressions.hpp"
 #include "nn/layers.hpp"
 
 namespace gpunn::nn {
@@ -39,6 +41,17 @@ graph::ValueId padded(const LayerContext& c, graph::ValueId x, const Margins& ma
 
 // The same numbers in another shape; x itself if it has that shape.
 graph::ValueId view(const LayerContext& c, graph::ValueId x, const Shape& shape);
+
+// Throws unless all inputs have one shape, but for sizes of 1.
+void require_broadcast(const LayerContext& c);
+
+// The dimensions, the batch's included, in another order.
+graph::ValueId permuted(const LayerContext& c, graph::ValueId x, const std::vector<int32_t>& order);
+
+// Of f32, towards 0, down, and to the nearest with halves to the even number. Nothing flows back through the numbers.
+graph::ValueId whole(graph::Expressions& e, graph::ValueId x);
+graph::ValueId floor(graph::Expressions& e, graph::ValueId x);
+graph::ValueId rounded(graph::Expressions& e, graph::ValueId x);
 
 // Images of x with their rows and columns multiplied; `mode` is a gpunn_upsampling.
 graph::ValueId enlarge(const LayerContext& c, graph::ValueId x, const Pair& factor, int32_t mode);
