@@ -1,0 +1,54 @@
+"""What gpunn makes of an ONNX file for one array of input, and how that differs from the right answer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import gpunn
+
+Array = npt.NDArray[Any]
+
+
+def run(file: Path, x: Array) -> Array:
+    """The output for the input that the file's graph takes. A refusal raises :class:`gpunn.Error`.
+
+    The array is a batch if the model's samples have one dimension less. Otherwise it is one sample, and the dimension
+    of one row is taken off the answer.
+    """
+    model = gpunn.load(file, backend="cpu", max_batch=max(1, len(x)) if x.ndim else 1)
+    sample = tuple(model.inputs[0].shape)
+    whole = len(sample) == x.ndim and sample == x.shape
+    found = np.asarray(model.run(x[np.newaxis] if whole else x, "outputs"))
+    return found[0] if whole and found.shape[:1] == (1,) else found
+
+
+def reason(error: Exception) -> str:
+    """A refusal without the names of its file, its node and its values, so that equal reasons can be counted."""
+    text = str(error).strip().splitlines()[-1].strip()
+    text = re.sub(r"^(?:\S+\.onnx: )?(?:[\w.]+ '[^']*' \(opset \d+\): )?", "", text)
+    return re.sub(r"'[^']*'", "'...'", text)
+
+
+def difference(found: Array, expected: Array, rtol: float, atol: float) -> str:
+    """Why the answers are not equal; empty if they are. NaN equals NaN. The type of numbers does not count."""
+    if found.shape != expected.shape:
+        return f"shape {list(found.shape)}, expected {list(expected.shape)}"
+    left, right = found.astype(np.float64), expected.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        equal = (left == right) | (np.abs(left - right) <= atol + rtol * np.abs(right))
+    equal |= np.isnan(left) & np.isnan(right)
+    # An infinite number is within any tolerance of an infinite one.
+    equal &= (np.isinf(left) == np.isinf(right)) & (np.sign(left) == np.sign(right)) | ~np.isinf(right) & ~np.isinf(
+        left
+    )
+    if equal.all():
+        return ""
+    at = tuple(int(i) for i in np.argwhere(~equal)[0])
+    return (
+        f"{int((~equal).sum())} of {equal.size} numbers differ, at {list(at)}: {left[at]:.9g}, expected {right[at]:.9g}"
+    )
