@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from onnx_graphs import Draw, RefusedError
 
 Function = Callable[[Draw, str], str]
@@ -17,18 +19,23 @@ class Maker(NamedTuple):
     low: int  # the least rank
     high: int
     since: int  # the first opset
+    finite: bool  # it takes finite numbers only
 
 
 MAKERS: list[Maker] = []
 
 
 def maker(
-    weight: float = 1, kinds: str = "f", ranks: tuple[int, int] = (0, 7), since: int = 7
+    weight: float = 1, kinds: str = "f", ranks: tuple[int, int] = (0, 7), since: int = 7, finite: bool = False
 ) -> Callable[[Function], Function]:
-    """Registers a function that takes values of these types and ranks, in opsets from ``since`` on."""
+    """Registers a function that takes values of these types and ranks, in opsets from ``since`` on.
+
+    finite: the node mixes or ranks numbers. ONNX does not say then what becomes of infinities and NaN: 0 times infinity
+        is NaN for one runtime, and left out by another.
+    """
 
     def register(make: Function) -> Function:
-        MAKERS.append(Maker(make, weight, kinds, *ranks, since))
+        MAKERS.append(Maker(make, weight, kinds, *ranks, since, finite))
         return make
 
     return register
@@ -37,10 +44,14 @@ def maker(
 def step(draw: Draw, name: str) -> str:
     """Adds nodes behind a value and returns the name of the result."""
     value = draw.values[name]
+    finite = value.dtype.kind != "f" or bool(np.isfinite(value).all())
     fits = [
         one
         for one in MAKERS
-        if value.dtype.kind in one.kinds and one.low <= value.ndim <= one.high and draw.opset >= one.since
+        if value.dtype.kind in one.kinds
+        and one.low <= value.ndim <= one.high
+        and draw.opset >= one.since
+        and (finite or not one.finite)
     ]
     if value.dtype.kind == "f" and value.dtype.itemsize != 4:
         # Few operators take other floats; most of the time the graph goes back to float32.

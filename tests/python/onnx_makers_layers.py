@@ -33,7 +33,7 @@ def _window(draw: Draw, sizes: tuple[int, ...], gaps: bool) -> dict[str, Any]:
     return found
 
 
-@maker(3, "f", (3, 5))
+@maker(3, "f", (3, 5), finite=True)
 def convolution(draw: Draw, name: str) -> str:
     _, channels, *sizes = draw.values[name].shape
     attributes = _window(draw, tuple(sizes), gaps=True)
@@ -46,7 +46,7 @@ def convolution(draw: Draw, name: str) -> str:
     return draw.node("Conv", inputs, **attributes, group=group)
 
 
-@maker(1, "f", (3, 5))
+@maker(1, "f", (3, 5), finite=True)
 def transposed_convolution(draw: Draw, name: str) -> str:
     _, channels, *sizes = draw.values[name].shape
     attributes = _window(draw, tuple(size + 2 for size in sizes), gaps=True)
@@ -57,7 +57,7 @@ def transposed_convolution(draw: Draw, name: str) -> str:
     return draw.node("ConvTranspose", [name, weight], **attributes, group=group)
 
 
-@maker(3, "f", (3, 5))
+@maker(3, "f", (3, 5), finite=True)
 def pooling(draw: Draw, name: str) -> str:
     sizes = draw.values[name].shape[2:]
     op = draw.choose(["MaxPool", "AveragePool", "AveragePool", "LpPool"])
@@ -72,7 +72,7 @@ def pooling(draw: Draw, name: str) -> str:
     return draw.node(op, [name], **attributes)
 
 
-@maker(1, "f", (3, 5))
+@maker(1, "f", (3, 5), finite=True)
 def global_pooling(draw: Draw, name: str) -> str:
     return draw.node(draw.choose(["GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"]), [name])
 
@@ -81,7 +81,7 @@ def _per_channel(draw: Draw, channels: int) -> Array:
     return draw.numbers((channels,))
 
 
-@maker(2, "f", (2, 5))
+@maker(2, "f", (2, 5), finite=True)
 def batch_norm(draw: Draw, name: str) -> str:
     channels = draw.values[name].shape[1]
     variance = abs(draw.numbers((channels,))) + np.float32(0.01)
@@ -93,14 +93,14 @@ def _epsilon(draw: Draw) -> dict[str, float]:
     return {"epsilon": draw.choose(EPSILONS)} if draw.chance(0.7) else {}
 
 
-@maker(1, "f", (3, 5))
+@maker(1, "f", (3, 5), finite=True)
 def instance_norm(draw: Draw, name: str) -> str:
     channels = draw.values[name].shape[1]
     pair = [draw.constant(draw.numbers((channels,))) for _ in range(2)]
     return draw.node("InstanceNormalization", [name, *pair], **_epsilon(draw))
 
 
-@maker(2, "f", (2, 5), since=17)
+@maker(2, "f", (2, 5), since=17, finite=True)
 def layer_norm(draw: Draw, name: str) -> str:
     shape = draw.values[name].shape
     axis = draw.whole(draw.low(len(shape)), len(shape) - 1)
@@ -114,7 +114,7 @@ def layer_norm(draw: Draw, name: str) -> str:
     )
 
 
-@maker(1, "f", (3, 5), since=21)
+@maker(1, "f", (3, 5), since=21, finite=True)
 def group_norm(draw: Draw, name: str) -> str:
     channels = draw.values[name].shape[1]
     groups = draw.choose([size for size in range(1, channels + 1) if channels % size == 0])
@@ -122,7 +122,7 @@ def group_norm(draw: Draw, name: str) -> str:
     return draw.node("GroupNormalization", [name, *pair], num_groups=groups, **_epsilon(draw))
 
 
-@maker(1, "f", (2, 5))
+@maker(1, "f", (2, 5), finite=True)
 def norm_by_formula(draw: Draw, name: str) -> str:
     """Layer norm as exporters write it before opset 17."""
     rank = draw.values[name].ndim
@@ -140,25 +140,25 @@ def norm_by_formula(draw: Draw, name: str) -> str:
     return draw.node("Div", [centred, deviation])
 
 
-@maker(0.7, "f", (2, 5))
+@maker(0.7, "f", (2, 5), finite=True)
 def lp_norm(draw: Draw, name: str) -> str:
     return draw.node("LpNormalization", [name], axis=draw.axis(draw.values[name].ndim), p=draw.whole(1, 2))
 
 
-@maker(0.7, "f", (4, 4))
+@maker(0.7, "f", (4, 4), finite=True)
 def response_norm(draw: Draw, name: str) -> str:
     size = draw.choose([1, 3, 5])
     more = {"alpha": 0.1, "beta": 0.5, "bias": 2.0} if draw.chance(0.6) else {}
     return draw.node("LRN", [name], size=size, **more)
 
 
-@maker(0.4, "f", (4, 4), since=9)
+@maker(0.4, "f", (4, 4), since=9, finite=True)
 def mean_variance(draw: Draw, name: str) -> str:
     axes = [2, 3] if draw.chance(0.5) else [1, 2, 3]
     return draw.node("MeanVarianceNormalization", [name], axes=axes)
 
 
-@maker(2, "f", (2, 5))
+@maker(2, "f", (2, 5), finite=True)
 def resize(draw: Draw, name: str) -> str:
     shape = draw.values[name].shape
     kept = 2 if len(shape) > 2 else 1
@@ -199,7 +199,7 @@ def _zero_point(draw: Draw, kind: Any, count: tuple[int, ...], symmetric: bool) 
     return draw.rng.integers(limits.min // 2, limits.max // 2 + 1, count).astype(kind)
 
 
-@maker(3, "f", (0, 5), since=10)
+@maker(3, "f", (0, 5), since=10, finite=True)
 def quantised_pair(draw: Draw, name: str) -> str:
     """QuantizeLinear and DequantizeLinear with equal or with other numbers, for all values or along an axis."""
     shape = draw.values[name].shape
@@ -229,7 +229,7 @@ def quantised_pair(draw: Draw, name: str) -> str:
     return draw.node("DequantizeLinear", [quantised, *numbers], **more)
 
 
-@maker(1.5, "f", (2, 4), since=13)
+@maker(1.5, "f", (2, 4), since=13, finite=True)
 def quantised_weights(draw: Draw, name: str) -> str:
     """A product or convolution whose weight comes from DequantizeLinear, behind a quantised pair or not."""
     shape = draw.values[name].shape
@@ -248,7 +248,7 @@ def quantised_weights(draw: Draw, name: str) -> str:
     return draw.node(op, [name, draw.node("DequantizeLinear", [weight, scale, zero], **more)])
 
 
-@maker(0.7, "f", (2, 4), since=11)
+@maker(0.7, "f", (2, 4), since=11, finite=True)
 def dynamically_quantised(draw: Draw, name: str) -> str:
     """As onnxruntime's dynamic quantisation writes a product."""
     shape = draw.values[name].shape

@@ -233,7 +233,7 @@ def cast(draw: Draw, name: str) -> str:
 REDUCTIONS = ["Mean", "Sum", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp"]
 
 
-@maker(4, "f")
+@maker(4, "f", finite=True)
 def reduction(draw: Draw, name: str) -> str:
     op = "Reduce" + draw.choose(REDUCTIONS)
     rank = draw.values[name].ndim
@@ -250,7 +250,7 @@ def reduction(draw: Draw, name: str) -> str:
     return draw.node(op, [name], **({"axes": axes} if axes else {}), **attributes)
 
 
-@maker(1, "f", (1, 6))
+@maker(1, "f", (1, 6), finite=True)
 def arg_max(draw: Draw, name: str) -> str:
     attributes: dict[str, Any] = {"keepdims": draw.whole(0, 1)} if draw.chance(0.7) else {}
     if draw.opset >= 12 and draw.chance(0.3):
@@ -258,7 +258,7 @@ def arg_max(draw: Draw, name: str) -> str:
     return draw.node(draw.choose(["ArgMax", "ArgMin"]), [name], axis=draw.axis(draw.values[name].ndim), **attributes)
 
 
-@maker(1, "f", (1, 6))
+@maker(1, "f", (1, 6), finite=True)
 def top_k(draw: Draw, name: str) -> str:
     shape = draw.values[name].shape
     axis = draw.axis(len(shape))
@@ -271,13 +271,13 @@ def top_k(draw: Draw, name: str) -> str:
     return outputs[0 if draw.chance(0.7) else 1]
 
 
-@maker(1, "f", (1, 6), since=11)
+@maker(1, "f", (1, 6), since=11, finite=True)
 def cumulative_sum(draw: Draw, name: str) -> str:
     axis = draw.constant(draw.axis(draw.values[name].ndim), INT64)
     return draw.node("CumSum", [name, axis], exclusive=draw.whole(0, 1), reverse=draw.whole(0, 1))
 
 
-@maker(2, "f", (1, 6))
+@maker(2, "f", (1, 6), finite=True)
 def softmax(draw: Draw, name: str) -> str:
     op = draw.choose(["Softmax", "Softmax", "LogSoftmax", "Hardmax"])
     more = {"axis": draw.axis(draw.values[name].ndim)} if draw.chance(0.85) else {}
@@ -286,7 +286,7 @@ def softmax(draw: Draw, name: str) -> str:
     return draw.node(op, [name], **more)
 
 
-@maker(3, "f", (1, 5))
+@maker(3, "f", (1, 5), finite=True)
 def matmul(draw: Draw, name: str) -> str:
     shape = draw.values[name].shape
     if draw.chance(0.7):
@@ -305,7 +305,7 @@ def matmul(draw: Draw, name: str) -> str:
     return draw.node("MatMul", [draw.constant(draw.numbers(left)), name])
 
 
-@maker(2, "f", (2, 2))
+@maker(2, "f", (2, 2), finite=True)
 def gemm(draw: Draw, name: str) -> str:
     rows, columns = draw.values[name].shape
     attributes: dict[str, Any] = {}
@@ -329,7 +329,7 @@ def gemm(draw: Draw, name: str) -> str:
     return draw.node("Gemm", inputs, **attributes)
 
 
-@maker(0.5, "f", (2, 4), since=12)
+@maker(0.5, "f", (2, 4), since=12, finite=True)
 def einsum(draw: Draw, name: str) -> str:
     shape = draw.values[name].shape
     letters = "abcd"[: len(shape)]
