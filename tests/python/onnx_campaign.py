@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,7 @@ from onnx_shrink import save, shrink
 
 RELATIVE, ABSOLUTE = 1e-5, 1e-6  # of the largest finite number of an answer, and besides
 NOISES = 6
+FILE = "random.onnx"
 
 Run = Callable[[Path, Array], Array]
 
@@ -41,7 +43,7 @@ def verdict(graph: Graph, folder: Path, run: Run = onnx_compare.run) -> tuple[st
     fewer rows is tried, too.
     """
     expected = onnx_graphs.answers(graph, [graph.output])[0]
-    file = folder / "random.onnx"
+    file = folder / FILE
     file.write_bytes(graph.model({graph.output: expected}).SerializeToString())
     found, why = _judge(graph, file, expected, run)
     if found not in ("equal", "rounded") or not graph.free or len(graph.x) < 2:
@@ -115,19 +117,24 @@ class Summary:
         )
 
 
-def check(seed: int, number: int, folder: Path, smaller: bool, run: Run = onnx_compare.run) -> tuple[str, str]:
-    """The verdict on a graph of the generator. A wrong one is made smaller, and its text is the reason."""
+def check(
+    seed: int, number: int, folder: Path, smaller: bool, run: Run = onnx_compare.run, name: str = "running"
+) -> tuple[str, str]:
+    """The verdict on a graph of the generator. A wrong one is made smaller, and its text is the reason.
+
+    name: of the subfolder for the file that is run, which is left there if the process crashes.
+    """
     graph = onnx_graphs.draw(seed, number)
-    with tempfile.TemporaryDirectory() as scratch:
-        place = Path(scratch)
-        found, why = verdict(graph, place, run)
-        if found != "wrong":
-            return found, why
-        if smaller:
-            graph = shrink(graph, lambda one: _is_wrong(one, place, run))
-            why = verdict(graph, place, run)[1]
+    place = folder / name
+    place.mkdir(parents=True, exist_ok=True)
+    found, why = verdict(graph, place, run)
+    if found == "wrong" and smaller:
+        graph = shrink(graph, lambda one: _is_wrong(one, place, run))
+        why = verdict(graph, place, run)[1]
+    shutil.rmtree(place)
+    if found != "wrong":
+        return found, why
     text = f"seed {seed}, graph {number}: {why}\n  {graph}"
-    folder.mkdir(parents=True, exist_ok=True)
     save(graph, str(folder / f"{seed}-{number}.onnx"))
     (folder / f"{seed}-{number}.txt").write_text(text + "\n")
     return "wrong", text
@@ -145,7 +152,7 @@ def _worker(options: argparse.Namespace) -> None:
     shrunk = 0
     for number in range(options.shard, options.graphs, options.processes)[options.done :]:
         print(json.dumps(["begin", number, ""]), flush=True)
-        found, why = check(options.seed, number, options.folder, shrunk < options.shrink)
+        found, why = check(options.seed, number, options.folder, shrunk < options.shrink, name=f"shard{options.shard}")
         shrunk += found == "wrong"
         print(json.dumps([found, number, why]), flush=True)
 
@@ -158,7 +165,7 @@ def sharded(graphs: int, seed: int, processes: int, shrink: int, folder: Path) -
     with tempfile.TemporaryDirectory() as scratch:
         logs = [Path(scratch) / str(shard) for shard in range(processes)]
         with ThreadPoolExecutor(processes) as pool:
-            list(pool.map(lambda shard: _shard([*command, f"--shard={shard}"], logs[shard]), range(processes)))
+            list(pool.map(lambda shard: _shard(command, shard, logs[shard], folder), range(processes)))
         for log in logs:
             for line in log.read_text().splitlines():
                 found, number, why = json.loads(line)
@@ -174,19 +181,26 @@ def sharded(graphs: int, seed: int, processes: int, shrink: int, folder: Path) -
     return summary
 
 
-def _shard(command: list[str], log: Path) -> None:
-    """Runs a worker, again after each crash until it reaches the end."""
+def _shard(command: list[str], shard: int, log: Path, folder: Path) -> None:
+    """Runs a worker, again after each crash until it reaches the end. The file of a crash is kept."""
+    log.touch()
     while True:
-        done = log.read_text().splitlines() if log.exists() else []
+        done = len(log.read_text().splitlines()) // 2
         with log.open("a") as out:
-            status = subprocess.run([*command, f"--done={len(done) // 2}"], stdout=out, check=False).returncode
+            status = subprocess.run(
+                [*command, f"--shard={shard}", f"--done={done}"], stdout=out, check=False
+            ).returncode
         if not status:
             return
-        now = log.read_text().splitlines()
-        if len(now) % 2 == 0:
+        lines = log.read_text().splitlines()
+        if len(lines) % 2 == 0:
             raise RuntimeError(f"{' '.join(command)} ended with {status} between two graphs")
+        number = json.loads(lines[-1])[1]
+        running, kept = folder / f"shard{shard}" / FILE, folder / f"crash-{number}.onnx"
+        if running.exists():
+            running.rename(kept)
         with log.open("a") as out:
-            out.write(json.dumps(["crash", json.loads(now[-1])[1], f"the process ended with {status}"]) + "\n")
+            out.write(json.dumps(["crash", number, f"the process ended with {status}, with {kept}"]) + "\n")
 
 
 def main() -> int:

@@ -29,7 +29,9 @@ def run(file: Path, x: Array) -> Array:
 
 def reason(error: Exception) -> str:
     """A refusal without its file, its node, the names of values and shapes, so that equal reasons can be counted."""
-    text = str(error).strip().splitlines()[-1].strip()
+    lines = [line.strip() for line in str(error).strip().splitlines()]
+    # An error of several nodes has a line for each.
+    text = next((line for line in lines if re.match(r"[\w.]+ '", line)), lines[-1])
     text = re.sub(r"^(?:\S+\.onnx: )?(?:[\w.]+ '[^']*' \(opset \d+\): )?", "", text)
     text = re.sub(r"'[^']*'", "'...'", text)
     return re.sub(r"\[[^\]]*[\dN][^\]]*\]", "[...]", text)

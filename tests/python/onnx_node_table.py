@@ -159,10 +159,15 @@ def rows(found: Iterable[Result]) -> dict[str, str]:
 
 def page(found: list[Result]) -> str:
     count = Counter(result.verdict for result in found)
-    sums = f"Of {len(found)} tests {count['right']} are right, {count['wrong']} wrong and {count['refused']} refused."
-    table = ["| operator | right | wrong | refused | most frequent reason |", "| --- | --- | --- | --- | --- |"]
-    table += rows(found).values()
-    return INTRO.format(version=onnx.__version__) + f"\n{sums}\n\n" + "\n".join(table) + "\n"
+    lines = [
+        f"Of {len(found)} tests {count['right']} are right, {count['wrong']} wrong and {count['refused']} refused."
+    ]
+    lines += ["", "| operator | right | wrong | refused | most frequent reason |", "| --- | --- | --- | --- | --- |"]
+    lines += rows(found).values()
+    wrong = sorted(result.case for result in found if result.verdict == "wrong")
+    if wrong:
+        lines += ["", "## Wrong answers", "", *(f"- `{case}`" for case in wrong)]
+    return INTRO.format(version=onnx.__version__) + "\n" + "\n".join(lines) + "\n"
 
 
 def main() -> None:
