@@ -294,9 +294,7 @@ class Draw:
             back = self.initializer(np.transpose(array, np.argsort(order)))
             return self.node("Transpose", [back], perm=order)
         if way == 3:
-            return self.node(
-                "Constant", [], value=numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape))
-            )
+            return self._constant_node(array)
         if way == 4 and array.ndim and array.shape[0] > 1:
             cut = self.whole(1, array.shape[0] - 1)
             return self.node("Concat", [self.initializer(array[:cut]), self.initializer(array[cut:])], axis=0)
@@ -307,6 +305,15 @@ class Draw:
             shape = self.initializer(np.array(array.shape, np.int64))
             return self.node("Reshape", [self.initializer(array.reshape(-1)), shape])
         return self.node("Identity", [self.initializer(array)])
+
+    def _constant_node(self, array: Array) -> str:
+        short = {"f": "value_float", "i": "value_int"}.get(array.dtype.kind)
+        if short and self.opset >= 12 and array.dtype in (np.float32, np.int64) and self.chance(0.5):
+            if array.ndim == 0:
+                return self.node("Constant", [], **{short: array.item()})
+            if array.ndim == 1 and array.size:
+                return self.node("Constant", [], **{f"{short}s": array.tolist()})
+        return self.node("Constant", [], value=numpy_helper.from_array(np.array(array, order="C")))
 
     def node(self, op: str, inputs: list[str], **attributes: Any) -> str:
         """Adds a node with one output."""

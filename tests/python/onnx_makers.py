@@ -102,6 +102,7 @@ def partner(draw: Draw, name: str, make: Callable[[tuple[int, ...]], Any]) -> st
 
 
 # The makers register themselves.
+import onnx_makers_constants  # noqa: E402, F401
 import onnx_makers_layers  # noqa: E402, F401
 import onnx_makers_math  # noqa: E402, F401
 import onnx_makers_movement  # noqa: E402, F401

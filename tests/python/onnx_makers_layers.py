@@ -229,23 +229,70 @@ def quantised_pair(draw: Draw, name: str) -> str:
     return draw.node("DequantizeLinear", [quantised, *numbers], **more)
 
 
-@maker(1.5, "f", (2, 4), since=13, finite=True)
-def quantised_weights(draw: Draw, name: str) -> str:
-    """A product or convolution whose weight comes from DequantizeLinear, behind a quantised pair or not."""
+@maker(2.5, "f", (2, 4), since=13, finite=True)
+def quantised_layer(draw: Draw, name: str) -> str:
+    """A product or convolution of quantised or of float data, with a weight and a bias from DequantizeLinear."""
     shape = draw.values[name].shape
     kind = draw.choose([np.int8, np.uint8])
     limits = np.iinfo(kind)
     if len(shape) == 4:
-        size: tuple[int, ...] = (2, shape[1], 1, 1)
+        size: tuple[int, ...] = (2, shape[1], 1, draw.whole(1, min(2, shape[3])))
         op, per_axis = "Conv", 0
     else:
         size, op, per_axis = (shape[-1], 3), "MatMul", 1
-    weight = draw.initializer(draw.rng.integers(limits.min, limits.max + 1, size), kind)
     count = (size[per_axis],) if draw.chance(0.5) else ()
-    scale = draw.constant((abs(draw.rng.normal(0.05, 0.03, count)) + 0.005).astype(np.float32))
-    zero = draw.constant(_zero_point(draw, kind, count, draw.chance(0.6)))
+    scales = (abs(draw.rng.normal(0.05, 0.03, count)) + 0.005).astype(np.float32)
+    numbers = [draw.constant(scales), draw.constant(_zero_point(draw, kind, count, draw.chance(0.6)))]
     more = {"axis": per_axis} if count else {}
-    return draw.node(op, [name, draw.node("DequantizeLinear", [weight, scale, zero], **more)])
+    if draw.chance(0.3):
+        weight = draw.node("QuantizeLinear", [draw.constant(draw.numbers(size)), *numbers], **more)
+    else:
+        weight = draw.initializer(draw.rng.integers(limits.min, limits.max + 1, size), kind)
+    weight = draw.node("DequantizeLinear", [weight, *numbers], **more)
+    scale = np.float32(0.04)
+    if draw.chance(0.7):
+        pair = [draw.constant(scale), draw.constant(_zero_point(draw, np.uint8, (), False))]
+        name = draw.node("DequantizeLinear", [draw.node("QuantizeLinear", [name, *pair]), *pair])
+    inputs = [name, weight]
+    if op == "Conv" and draw.chance(0.5):
+        whole = draw.initializer(draw.rng.integers(-2000, 2000, (2,)), np.int32)
+        by = np.asarray(scales * scale, np.float32)
+        inputs.append(draw.node("DequantizeLinear", [whole, draw.constant(by)], **({"axis": 0} if by.ndim else {})))
+    result = draw.node(op, inputs)
+    if draw.chance(0.4):
+        pair = [draw.constant(0.1, np.float32), draw.constant(_zero_point(draw, np.uint8, (), False))]
+        result = draw.node("DequantizeLinear", [draw.node("QuantizeLinear", [result, *pair]), *pair])
+    return result
+
+
+@maker(0.7, "f", (2, 4), since=21, finite=True)
+def blocked_weights(draw: Draw, name: str) -> str:
+    """A product whose weight has a scale for each block of two rows."""
+    inner = draw.values[name].shape[-1]
+    weight = draw.initializer(draw.rng.integers(-128, 128, (inner, 3)), np.int8)
+    blocks = (-(-inner // 2), 3)
+    scales = draw.constant((abs(draw.rng.normal(0.05, 0.03, blocks)) + 0.005).astype(np.float32))
+    return draw.node("MatMul", [name, draw.node("DequantizeLinear", [weight, scales], axis=0, block_size=2)])
+
+
+@maker(1, "f", (2, 4), since=10, finite=True)
+def quantised_operator(draw: Draw, name: str) -> str:
+    """QLinearMatMul and QLinearConv, as onnxruntime's QOperator format has them."""
+    shape = draw.values[name].shape
+    pairs = [
+        [draw.constant(np.float32(scale)), draw.constant(_zero_point(draw, np.uint8, (), False))]
+        for scale in (0.04, 0.2)
+    ]
+    value = draw.node("QuantizeLinear", [name, *pairs[0]])
+    convolution = len(shape) == 4
+    size = (2, shape[1], 1, 1) if convolution else (shape[-1], 3)
+    weight = draw.initializer(draw.rng.integers(-128, 128, size), np.int8)
+    weight_pair = [draw.constant(np.float32(0.02)), draw.initializer(0, np.int8)]
+    inputs = [value, *pairs[0], weight, *weight_pair, *pairs[1]]
+    if convolution and draw.chance(0.5):
+        inputs.append(draw.initializer(draw.rng.integers(-2000, 2000, (2,)), np.int32))
+    result = draw.node("QLinearConv" if convolution else "QLinearMatMul", inputs)
+    return draw.node("DequantizeLinear", [result, *pairs[1]])
 
 
 @maker(0.7, "f", (2, 4), since=11, finite=True)

@@ -313,7 +313,10 @@ def gemm(draw: Draw, name: str) -> str:
         if draw.chance(0.3):
             attributes[key] = draw.choose([0.5, 2.0, -1.0, 0.0])
     width = draw.whole(1, 4)
-    if draw.mixes and draw.chance(0.5):  # the data on the right, or turned
+    if draw.mixes and draw.chance(0.25):
+        inputs, rows = [name, draw.constant(draw.numbers((rows, width)))], columns
+        attributes["transA"] = 1
+    elif draw.mixes and draw.chance(0.5):  # the data on the right, or turned
         turned = draw.chance(0.5)
         inner, width = (columns, rows) if turned else (rows, columns)
         left = draw.constant(draw.numbers((2, inner)))

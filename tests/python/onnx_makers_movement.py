@@ -75,7 +75,10 @@ def _unsqueezed(draw: Draw, name: str, axes: list[int]) -> str:
 @maker(1, ANY, (1, 6))
 def flatten(draw: Draw, name: str) -> str:
     rank = draw.values[name].ndim
-    return draw.node("Flatten", [name], axis=draw.whole(0, rank) if draw.mixes else 1)
+    axis = draw.whole(0, rank) if draw.mixes else 1
+    return draw.node(
+        "Flatten", [name], axis=axis - rank if axis < rank and draw.opset >= 11 and draw.chance(0.3) else axis
+    )
 
 
 @maker(1, ANY, (1, 6))
@@ -179,7 +182,7 @@ def concat(draw: Draw, name: str) -> str:
             and draw.values[other].ndim == value.ndim
             and np.delete(draw.values[other].shape, axis).tolist() == np.delete(value.shape, axis).tolist()
         ]
-        if draw.chance(0.5):
+        if fits and draw.chance(0.5):
             other = str(draw.choose(fits))
         else:
             shape = list(value.shape)
