@@ -14,6 +14,10 @@ import gpunn
 Array = npt.NDArray[Any]
 
 
+class UnusableError(Exception):
+    """A file was loaded, but the model does not take the input of the file's graph."""
+
+
 def run(file: Path, x: Array) -> Array:
     """The output for the input that the file's graph takes. A refusal raises :class:`gpunn.Error`.
 
@@ -23,7 +27,10 @@ def run(file: Path, x: Array) -> Array:
     model = gpunn.load(file, backend="cpu", threads=1, max_batch=max(1, len(x)) if x.ndim else 1)
     sample = tuple(model.inputs[0].shape)
     whole = len(sample) == x.ndim and sample == x.shape
-    found = np.asarray(model.run(x[np.newaxis] if whole else x, "outputs"))
+    try:
+        found = np.asarray(model.run(x[np.newaxis] if whole else x, "outputs"))
+    except gpunn.Error as error:
+        raise UnusableError(str(error)) from error
     return found[0] if whole and found.shape[:1] == (1,) else found
 
 
