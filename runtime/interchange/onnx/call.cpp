@@ -252,6 +252,10 @@ void Call::set_tensor(const Value& value, const std::string& name, Shape shape, 
   importer_.tensors_of(value.layer)[name] = {value.layer + "." + name, std::move(shape), values.floats};
 }
 
+Value Call::apply(const std::string& op, const std::vector<Value>& inputs, std::vector<Attribute> attributes) {
+  return importer_.apply(node_, op, inputs, std::move(attributes));
+}
+
 Value Call::reshaped(const Value& x, const Shape& row) {
   if (x.shape == batch_of(row)) return x;
   if (row.size() == 1) return layer("flatten", {&x}, {}, row, "flat");

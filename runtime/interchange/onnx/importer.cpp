@@ -99,7 +99,7 @@ std::vector<int64_t> read_input_shape(std::string_view text) {
 
 bool is_onnx(const std::filesystem::path& file) { return file.extension() == ".onnx"; }
 
-// A file whose first dimension has a size may be one sample as a whole. What the rows of a batch can't do is tried so.
+// A file whose sizes are all fixed may be one sample as a whole. What the rows of a batch can't do is tried so.
 ImportedModel import_onnx(const std::filesystem::path& file, const ImportOptions& options) {
   FileModel model = read_file_model(file);
   Importer by_rows(file, model, options, true);
@@ -108,9 +108,11 @@ ImportedModel import_onnx(const std::filesystem::path& file, const ImportOptions
   } catch (const Error&) {
     if (!by_rows.may_be_one_sample()) throw;
     const std::exception_ptr reason = std::current_exception();
+    Importer whole(file, std::move(model), options, false);
     try {
-      return Importer(file, std::move(model), options, false).run();
+      return whole.run();
     } catch (const Error&) {
+      if (whole.problems() <= by_rows.problems()) throw;
       std::rethrow_exception(reason);
     }
   }
@@ -186,7 +188,9 @@ Value Importer::output_value(const Value& last) {
   node.name = output;
   Call call(*this, node, opset_, {});
   const BatchPlace place = place_of(last);
-  if (!place.is_outside() && (place.dimension != 0 || place.others != 1)) {
+  // One number for each sample is a row of 1.
+  const bool has_rows = place.dimension == 0 && place.others == 1 && (last.shape.size() > 1 || !may_be_one_sample_);
+  if (has_batch_ ? !has_rows : !place.is_outside()) {
     refuse("the output " + in_quotes(output) + " is " + to_string(last.shape) +
            "; expected one whose first dimension is the batch. Name the sizes of the whole input for a network that "
            "computes one sample at a time (--input-shape)");
@@ -364,22 +368,46 @@ void Importer::import_node(const FileNode& node) {
            "loops that depend on data");
     return give_up();
   }
-  Call call(*this, node, opset, inputs);
+  if (!complete && (is_folded(node.op) || row != nullptr || is_movement(node.op))) return give_up();
   try {
-    if (complete && fold(call)) return;
-    if (!complete && is_folded(node.op)) return give_up();
-    constexpr OpRow kMovement = {"", 0, import_movement};
-    if (row == nullptr && node.domain.empty() && is_movement(node.op)) row = &kMovement;
-    if (row == nullptr) {
-      throw Unsupported(known ? "its form in this opset is not read; export with a later one"
-                              : "no layer computes this operator of data; export the network without it");
-    }
-    if (!complete) return give_up();
-    import_rows(*row, call, inputs);
+    import_by_row(node, opset, row, inputs);
   } catch (const Unsupported& problem) {
     report(node, opset, problem.what());
     give_up();
   }
+}
+
+void Importer::import_by_row(const FileNode& node, int64_t opset, const OpRow* row,
+                             const std::vector<const Value*>& inputs) {
+  Call call(*this, node, opset, inputs);
+  if (fold(call)) return;
+  constexpr OpRow kMovement = {"", 0, import_movement};
+  if (row == nullptr && node.domain.empty() && is_movement(node.op)) row = &kMovement;
+  if (row == nullptr) {
+    bool known = false;
+    find_row(node.op, opset, known);
+    throw Unsupported(known ? "its form in this opset is not read; export with a later one"
+                            : "no layer computes this operator of data; export the network without it");
+  }
+  import_rows(*row, call, inputs);
+}
+
+Value Importer::apply(const FileNode& origin, const std::string& op, const std::vector<Value>& inputs,
+                      std::vector<Attribute> attributes) {
+  FileNode& node = applied_.emplace_back();
+  node.name = origin.name;
+  node.op = op;
+  node.outputs = {origin.outputs.empty() ? op : origin.outputs.front() + "/" + op + std::to_string(applied_.size())};
+  node.attributes = std::move(attributes);
+  std::vector<const Value*> given;
+  for (const Value& one : inputs)
+    given.push_back(one.shape.empty() && one.layer.empty() && !one.constant ? nullptr : &one);
+  bool known = false;
+  import_by_row(node, kDefinitionOpset, find_row(op, kDefinitionOpset, known), given);
+  const auto found = values_.find(node.outputs.front());
+  Value result = std::move(found->second);
+  values_.erase(found);
+  return result;
 }
 
 // What one row of a batch can't do with the batch in its place may be done with it outside.

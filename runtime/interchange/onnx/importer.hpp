@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <initializer_list>
 #include <map>
@@ -133,6 +134,10 @@ class Call {
   // A tensor of the layer that `value` is of.
   void set_tensor(const Value& value, const std::string& name, Shape shape, const Constant& values);
 
+  // The first output of another operator of ONNX, in its form of kDefinitionOpset: for operators that ONNX defines by
+  // others. What is known is computed.
+  Value apply(const std::string& op, const std::vector<Value>& inputs, std::vector<Attribute> attributes = {});
+
   // Other shapes of a row.
   Value reshaped(const Value& x, const Shape& row);
   Value transposed(const Value& x, const std::vector<int64_t>& permutation);  // of a row's dimensions
@@ -176,6 +181,7 @@ std::vector<OpRow> convolution_rows();
 std::vector<OpRow> einsum_rows();
 std::vector<OpRow> elementwise_rows();
 std::vector<OpRow> linear_rows();
+std::vector<OpRow> loss_rows();
 std::vector<OpRow> normalization_rows();
 std::vector<OpRow> piece_rows();
 std::vector<OpRow> pooling_rows();
@@ -201,7 +207,7 @@ bool fold(Call& call);
 // Whether it knows an op.
 bool is_folded(const std::string& op);
 
-constexpr int64_t kFirstOpset = 6, kLastOpset = 28;
+constexpr int64_t kFirstOpset = 6, kLastOpset = 28, kDefinitionOpset = 21;
 
 // The row of an op for an opset; nullptr: none. `known` tells whether there are rows for other opsets.
 const OpRow* find_row(const std::string& op, int64_t opset, bool& known);
@@ -214,6 +220,8 @@ class Importer {
   ImportedModel run();
   // Whether the input has a size that could be one sample as a whole.
   bool may_be_one_sample() const { return may_be_one_sample_; }
+  // The number of nodes that run() could not import.
+  std::size_t problems() const { return problems_.size(); }
 
   // For calls.
   std::string unique_name(const FileNode& node, const std::string& suffix);
@@ -228,6 +236,9 @@ class Importer {
   void set_value(const std::string& name, Value value);
   // The size of the batch that the file was exported for; 0: any.
   int64_t baked_batch() const { return baked_batch_; }
+  // See Call::apply().
+  Value apply(const FileNode& origin, const std::string& op, const std::vector<Value>& inputs,
+              std::vector<Attribute> attributes);
   // A node that another one took in, which gives the value of both.
   void take_in(const FileNode& node) { taken_.insert(&node); }
   // The number of elements of a constant that is computed. Throws Unsupported where all of them together would take
@@ -242,6 +253,8 @@ class Importer {
   Value output_value(const Value& last);
   void order();
   void import_node(const FileNode& node);
+  // Folds a node or imports it by its row. Throws Unsupported.
+  void import_by_row(const FileNode& node, int64_t opset, const OpRow* row, const std::vector<const Value*>& inputs);
   void import_rows(const OpRow& row, const Call& call, const std::vector<const Value*>& inputs);
   void import_in_place(const OpRow& row, const Call& call, std::vector<const Value*> inputs);
   void report(const FileNode& node, int64_t opset, const std::string& why);
@@ -265,6 +278,7 @@ class Importer {
   std::map<std::string, int64_t> ordinals_;
   std::map<std::string, std::map<std::string, ImportedTensor>> tensors_;
   std::vector<std::string> problems_;
+  std::deque<FileNode> applied_;  // whose names layers may have
 };
 
 }  // namespace gpunn::interchange
