@@ -27,7 +27,7 @@ struct BatchFirst {
 
   Value in_place(Call& call, Value y) const {
     y.element = x.element;
-    return place == BatchPlace() ? y : placed(call, y, place, rank);
+    return place == BatchPlace() && rank > 1 ? y : placed(call, y, place, rank);
   }
 };
 

@@ -10,11 +10,13 @@
 #include "common/text.hpp"
 #include "common/topological_order.hpp"
 #include "interchange/onnx/channels_first.hpp"
+#include "interchange/onnx/dimensions.hpp"
 #include "interchange/onnx/elements.hpp"
 #include "interchange/onnx/fuse_adaptive_pooling.hpp"
 #include "interchange/onnx/fuse_suppression.hpp"
 #include "interchange/onnx/inline_functions.hpp"
 #include "interchange/onnx/node_walk.hpp"
+#include "interchange/onnx/operands.hpp"
 #include "interchange/onnx/placement.hpp"
 
 namespace gpunn::interchange {
@@ -58,8 +60,8 @@ std::map<std::string, std::vector<OpRow>> all_rows() {
   std::map<std::string, std::vector<OpRow>> table;
   for (const auto& rows :
        {activation_rows(), along_rows(), attention_rows(), cast_rows(), comparison_rows(), einsum_rows(),
-        convolution_rows(), elementwise_rows(), linear_rows(), normalization_rows(), piece_rows(), quantization_rows(),
-        pooling_rows(), reduction_rows(), resizing_rows(), shape_rows(), suppression_rows()}) {
+        convolution_rows(), elementwise_rows(), linear_rows(), loss_rows(), normalization_rows(), piece_rows(),
+        quantization_rows(), pooling_rows(), reduction_rows(), resizing_rows(), shape_rows(), suppression_rows()}) {
     for (const OpRow& row : rows) table[std::string(row.op)].push_back(row);
   }
   return table;
@@ -112,7 +114,7 @@ ImportedModel import_onnx(const std::filesystem::path& file, const ImportOptions
     try {
       return whole.run();
     } catch (const Error&) {
-      if (whole.problems() <= by_rows.problems()) throw;
+      if (by_rows.problems() == 0 || whole.problems() <= by_rows.problems()) throw;
       std::rethrow_exception(reason);
     }
   }
@@ -170,8 +172,8 @@ ImportedModel Importer::run() {
   const std::string& output = file_model_.outputs.front();
   const Value* last = find_value(output);
   if (last == nullptr) refuse("no node gives the output " + in_quotes(output));
-  if (last->constant) refuse("the output " + in_quotes(output) + " does not depend on the input");
-  const Value given = output_value(*last);
+  if (last->constant && has_batch_) refuse("the output " + in_quotes(output) + " does not depend on the input");
+  const Value given = last->constant ? constant_output(*last->constant) : output_value(*last);
   remove_unused(given.layer);
   result_.model.file = file_;
   result_.model.name = file_.stem().string();
@@ -179,6 +181,21 @@ ImportedModel Importer::run() {
   result_.output = output;
   result_.metadata = std::move(file_model_.metadata);
   return std::move(result_);
+}
+
+// What is known already, for each sample: a layer that joins it to the sample repeats it.
+Value Importer::constant_output(const Constant& constant) {
+  FileNode node;
+  node.name = file_model_.outputs.front();
+  Call call(*this, node, opset_, {});
+  const Constant values = as_floats(constant);
+  const int64_t count = element_count(values.shape);
+  if (count == 0) refuse("the output " + in_quotes(node.name) + " has no numbers");
+  const Value flat = call.reshaped(batch_first(call, *find_value(result_.input)), {element_count(result_.sample)});
+  const Value own = constant_layer(call, values, {count});
+  const Value both = call.layer("concat", {&flat, &own}, {}, {row_of(flat).front() + count});
+  const Value last = sliced(call, both, 1, row_of(flat).front(), count);
+  return call.reshaped(last, values.shape.empty() ? Shape{1} : values.shape);
 }
 
 // What the last layer gives, rows of the batch in front.

@@ -251,6 +251,7 @@ class Importer {
   void read_input();
   void take_turned_input(const std::string& name, Value& value);
   Value output_value(const Value& last);
+  Value constant_output(const Constant& constant);
   void order();
   void import_node(const FileNode& node);
   // Folds a node or imports it by its row. Throws Unsupported.

@@ -79,7 +79,7 @@ std::vector<Value> Operands::all_layered() {
 }
 
 Value Operands::in_place(const Value& result) const {
-  if (place_ == BatchPlace()) return result;
+  if (place_ == BatchPlace() && rank_ > 1) return result;
   return placed(call_, result, place_, rank_);
 }
 

@@ -157,6 +157,14 @@ void resize_11(Call& call) {
                            .has_filter = call.integer("antialias", 0) != 0};
   Dimensions dimensions = call.has(3) ? by_sizes(call, call.constant(3, "the size"), axes)
                                       : by_scales(call, of_all(numbers_in(call, 2, "the factors"), axes, rank, 1.0));
+  for (std::size_t i = 0; rule.places == "align_corners" && !call.has(3) && i < rank; ++i) {
+    const double length = dimensions[i].scale * static_cast<double>(call.data(0).shape[i].factor);
+    if (length != std::floor(length)) {
+      throw Unsupported(
+          "aligns corners of a length that its factor does not make whole, where ONNX's reference and ONNX Runtime "
+          "disagree. Export it with the size of the result");
+    }
+  }
   if (rule.places == "tf_crop_and_resize") {
     if (call.number("extrapolation_value", 0) != 0) throw Unsupported("fills what is beyond the image with a number");
     const std::vector<double> parts = numbers_in(call, 1, "the part");
