@@ -65,6 +65,11 @@ std::string name_of(Element element) {
 
 bool is_floating(Element element) { return format_of(element).kind == NumberKind::floating; }
 
+bool computes_in(Element element) {
+  constexpr int kHalf = 16;
+  return is_floating(element) && format_of(element).bits >= kHalf;
+}
+
 bool is_integer(Element element) { return format_of(element).kind == NumberKind::integer; }
 
 uint64_t bytes_of(Element element, int64_t count) {

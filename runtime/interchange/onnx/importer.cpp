@@ -188,7 +188,7 @@ void Importer::read_input() {
     input = &one;
   }
   if (input == nullptr) refuse("the graph has no input");
-  if (!is_floating(input->element)) {
+  if (!computes_in(input->element)) {
     refuse("the input " + in_quotes(input->name) + " is " + name_of(input->element) +
            ", expected float32. A file of `gpunn export` must be written without --raw-input");
   }

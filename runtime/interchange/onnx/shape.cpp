@@ -15,13 +15,13 @@ namespace {
 void pass_on(Call& call) { call.give(call.data_anywhere(0)); }
 
 void cast(Call& call) {
-  if (!is_floating(static_cast<Element>(call.integer("to", 0)))) throw Unsupported("makes integers of the data");
+  if (!computes_in(static_cast<Element>(call.integer("to", 0)))) throw Unsupported("makes integers of the data");
   pass_on(call);
 }
 
 void cast_like(Call& call) {
   const Value& like = call.input(1);
-  if (like.constant && !is_floating(like.constant->element)) throw Unsupported("makes integers of the data");
+  if (like.constant && !computes_in(like.constant->element)) throw Unsupported("makes integers of the data");
   pass_on(call);
 }
 

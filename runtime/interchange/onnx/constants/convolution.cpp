@@ -117,13 +117,14 @@ void size_transposed(Call& call, Windows& w) {
   if (!wanted.empty() && wanted.size() != rank) throw Unsupported("its output_shape is not that of its output");
   for (std::size_t d = 0; d < rank; ++d) {
     const int64_t whole = (w.space[d] - 1) * w.stride[d] + w.dilation[d] * (w.kernel[d] - 1) + 1 + more[d];
-    if (!wanted.empty() || is_same) {
-      const int64_t size = wanted.empty() ? w.space[d] * w.stride[d] : wanted[d], all = whole - size;
-      if (all < 0) throw Unsupported("its output_shape is larger than what it computes");
+    if (wanted.empty() && !is_same) {
+      w.output.push_back(whole - w.before[d] - w.behind[d]);
+    } else {
+      // An output that is larger than the whole has the biases alone at its end.
+      w.output.push_back(wanted.empty() ? w.space[d] * w.stride[d] : wanted[d]);
+      const int64_t all = std::max<int64_t>(0, whole - w.output[d]);
       w.before[d] = is_upper ? all / 2 : all - all / 2;
-      w.behind[d] = all - w.before[d];
     }
-    w.output.push_back(whole - w.before[d] - w.behind[d]);
     if (w.output.back() < 1) throw Unsupported("its padding leaves nothing");
   }
 }

@@ -25,12 +25,6 @@ const EvaluatorRow* find_evaluator(const std::string& op) {
   return found == table.end() ? nullptr : &found->second;
 }
 
-bool computes_in(Element element) {
-  constexpr int kHalf = 16;
-  const NumberFormat format = format_of(element);
-  return format.kind == NumberKind::floating && format.bits >= kHalf;
-}
-
 [[noreturn]] void refuse_type(Element element, const char* expected) {
   throw Unsupported("takes " + name_of(element) + "; expected " + expected);
 }

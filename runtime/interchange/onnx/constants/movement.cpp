@@ -91,7 +91,7 @@ void split(Call& call) {
   const Constant& from = call.constant(0, "the data");
   const std::size_t axis = call.axis("axis", 0, from.shape.size());
   const Shape steps = strides_of(from.shape);
-  const std::vector<int64_t> parts = split_sizes(call, from.shape[axis]);
+  const std::vector<int64_t> parts = split_sizes(call, from.shape[axis], 0);
   int64_t begin = 0;
   for (std::size_t part = 0; part < parts.size(); ++part) {
     Shape shape = from.shape;

@@ -58,7 +58,10 @@ struct Rule {
 };
 
 double kept(double sum, double) { return sum; }
-double over_count(double sum, double count) { return sum / count; }
+double over_count(double sum, double count) {
+  if (count == 0) throw Unsupported("takes the mean of no elements");
+  return sum / count;
+}
 double root(double sum, double) { return std::sqrt(sum); }
 double logarithm(double sum, double) { return std::log(sum); }
 double product(double a, double b) { return a * b; }
