@@ -1,6 +1,7 @@
 // Operators of several values that broadcast to each other, element by element.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -190,19 +191,24 @@ void shift_bits(Call& call) {
   });
 }
 
-// Between bounds: of attributes up to opset 10, then of inputs. A lower bound above the upper one gives that one.
+// Between bounds: of attributes up to opset 10, then of inputs. A float without one is bounded by the largest number,
+// so that it is finite. A lower bound above the upper one gives that one.
 void clip(Call& call) {
   Constant result = call.constant(0, "the data");
   require_numbers(result);
-  const auto bound = [&](std::size_t input, const char* name, FloatFunction of_floats, SizeFunction of_integers) {
+  constexpr int64_t kInputs = 11;
+  const bool is_float = is_floating(result.element), has_inputs = call.opset() >= kInputs;
+  const double most = has_inputs && is_float ? largest_of(result.element) : double{std::numeric_limits<float>::max()};
+  const auto bound = [&](std::size_t input, const char* name, double otherwise, FloatFunction of_floats,
+                         SizeFunction of_integers) {
     Constant limit;
     if (call.has(input)) {
       limit = call.constant(input, "the bound");
       if (limit.count() != 1)
         throw Unsupported("its bound is " + gpunn::to_string(limit.shape) + ", expected one number");
       limit.shape.clear();
-    } else if (call.has_attribute(name)) {
-      limit = rounded_constant(result.element, {}, {call.number(name, 0)});
+    } else if (is_float) {
+      limit = rounded_constant(result.element, {}, {has_inputs ? otherwise : call.number(name, otherwise)});
     } else {
       return;
     }
@@ -210,8 +216,8 @@ void clip(Call& call) {
     result = combined(call, result, limit, of_floats, of_integers);
     result.trained = trained;
   };
-  bound(1, "min", larger_float, larger_size);
-  bound(2, "max", smaller_float, smaller_size);
+  bound(1, "min", -most, larger_float, larger_size);
+  bound(2, "max", most, smaller_float, smaller_size);
   call.give_constant(std::move(result));
 }
 

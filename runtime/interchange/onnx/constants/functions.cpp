@@ -99,9 +99,7 @@ void elu(Call& call) {
 }
 
 void celu(Call& call) {
-  map_floats(call, [alpha = call.number("alpha", 1)](double x) {
-    return std::max(0.0, x) + std::min(0.0, alpha * std::expm1(x / alpha));
-  });
+  map_floats(call, [alpha = call.number("alpha", 1)](double x) { return x < 0 ? alpha * std::expm1(x / alpha) : x; });
 }
 
 void selu(Call& call) {
@@ -112,7 +110,7 @@ void selu(Call& call) {
 
 void hard_sigmoid(Call& call) {
   const double alpha = call.number("alpha", 0.2F), beta = call.number("beta", 0.5);
-  map_floats(call, [=](double x) { return std::max(0.0, std::min(1.0, alpha * x + beta)); });
+  map_floats(call, [=](double x) { return std::clamp(alpha * x + beta, 0.0, 1.0); });
 }
 
 void shrink(Call& call) {
