@@ -135,10 +135,8 @@ std::vector<int64_t> Call::integers(std::size_t i, const char* what) const {
 
 double Call::scalar(std::size_t i, const char* what) const {
   const Constant& found = constant(i, what);
-  const bool one = checked_count(found.shape) == 1;
-  if (one && is_floating(found.element)) return found.floats->front();
-  if (one && !found.integers.front().of_batch) return static_cast<double>(found.integers.front().factor);
-  throw Unsupported(std::string(what) + " must be a single number");
+  if (found.count() != 1) throw Unsupported(std::string(what) + " must be a single number");
+  return found.number(0);
 }
 
 const Attribute* Call::find(const char* name) const {

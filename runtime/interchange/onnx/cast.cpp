@@ -1,4 +1,5 @@
 // Numbers as another type of the file, whose values layers hold as f32.
+#include "interchange/onnx/constants/number_format.hpp"
 #include "interchange/onnx/elements.hpp"
 #include "interchange/onnx/operands.hpp"
 
@@ -14,21 +15,24 @@ Value rounded_to(Call& call, const Value& x, const char* dtype) {
 
 // Whether each number of a type is one of another.
 bool holds_all(Element to, Element from) {
+  const NumberFormat wide = format_of(to), narrow = format_of(from);
   if (to == from || from == Element::boolean) return true;
-  const bool is_unsigned = from == Element::u8 || from == Element::u16 || from == Element::u32 || from == Element::u64;
-  const bool to_unsigned = to == Element::u8 || to == Element::u16 || to == Element::u32 || to == Element::u64;
-  if (is_floating(from) || is_floating(to)) return false;
-  if (is_unsigned == to_unsigned) return bytes_of(to) >= bytes_of(from);
-  return is_unsigned && bytes_of(to) > bytes_of(from);
+  if (wide.kind != NumberKind::integer || narrow.kind != NumberKind::integer) return false;
+  if (wide.is_signed == narrow.is_signed) return wide.bits >= narrow.bits;
+  return wide.is_signed && wide.bits > narrow.bits;
 }
 
 Value cast_to(Call& call, const Value& x, Element to) {
-  if (bytes_of(to) == 0) throw Unsupported("makes " + name_of(to) + " of the data, which layers don't hold");
+  const NumberKind kind = format_of(to).kind;
+  if (kind == NumberKind::none || (kind == NumberKind::floating && !computes_in(to))) {
+    throw Unsupported("makes " + name_of(to) + " of the data, which layers don't hold");
+  }
   Value y = x;
   if (to == Element::boolean) {
     y = x.element == Element::boolean ? x : comparison_of(call, "not_equal", x, number(0));
   } else if (to == Element::f16 || to == Element::bf16) {
-    const bool is_small = !is_floating(x.element) && bytes_of(x.element) == 1;
+    constexpr int kExact = 8;  // bits of integers that each of these types holds
+    const bool is_small = !is_floating(x.element) && format_of(x.element).bits <= kExact;
     if (x.element != to && !is_small) y = rounded_to(call, x, to == Element::f16 ? "f16" : "bf16");
   } else if (!is_floating(to) && !holds_all(to, x.element)) {
     const bool is_whole = !is_floating(x.element);

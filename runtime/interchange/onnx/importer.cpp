@@ -257,7 +257,7 @@ const FileInput& Importer::only_input() const {
 
 void Importer::read_input() {
   const FileInput& input = only_input();
-  if (!is_floating(input.element)) {
+  if (!computes_in(input.element)) {
     refuse("the input " + in_quotes(input.name) + " is " + name_of(input.element) +
            ", expected float32. A file of `gpunn export` must be written without --raw-input");
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "interchange/onnx/constants/number_format.hpp"
 #include "interchange/onnx/elements.hpp"
 #include "interchange/onnx/fold.hpp"
 #include "interchange/onnx/placement.hpp"
@@ -171,10 +172,10 @@ Value elementwise_op(Call& call, const std::string& op, std::vector<Value> opera
 Value wrapped(Call& call, const Value& x, Element element) {
   Value y = x;
   y.element = element;
-  const std::size_t bytes = bytes_of(element);
-  if (is_floating(element) || element == Element::boolean || bytes > 2) return y;
-  const bool is_signed = element == Element::i8 || element == Element::i16;
-  const float range = static_cast<float>(1 << (8 * bytes)), low = is_signed ? -range / 2 : 0;
+  const NumberFormat format = format_of(element);
+  constexpr int kMostBits = 16;
+  if (format.kind != NumberKind::integer || element == Element::boolean || format.bits > kMostBits) return y;
+  const float range = static_cast<float>(1 << format.bits), low = format.is_signed ? -range / 2 : 0;
   const Value steps = elementwise(call, "round", {product_of(call, sum_of(call, x, number(-low)), number(1 / range))},
                                   {{"mode", {"floor"}}});
   y = difference_of(call, x, product_of(call, steps, number(range)));
