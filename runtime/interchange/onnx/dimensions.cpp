@@ -181,8 +181,7 @@ Value joined(Call& call, const std::vector<Value>& parts, std::size_t dimension)
       if (constant.shape.size() != like.rank) throw Unsupported("joins values of different numbers of dimensions");
       if (!like.place.is_outside()) {
         const auto at = constant.shape.begin() + static_cast<std::ptrdiff_t>(like.place.dimension);
-        const bool is_row = part.shape[like.place.dimension].of_batch;
-        if (*at != 1 || (!is_row && call.importer().baked_batch() != 1)) {
+        if (*at != 1) {
           throw Unsupported("joins a constant " + gpunn::to_string(constant.shape) + " that differs along the batch");
         }
         if (like.place.others == 1) constant.shape.erase(at);

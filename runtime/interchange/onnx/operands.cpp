@@ -27,6 +27,14 @@ Operands::Operands(Call& call, std::vector<Value> operands, std::size_t last)
   }
 }
 
+std::string Operands::joined_shapes() const {
+  std::string shapes;
+  for (const Value& one : operands_) {
+    if (!one.constant) shapes += (shapes.empty() ? "" : " and ") + to_string(one.shape);
+  }
+  return shapes;
+}
+
 // Where batches are in different places, those of one row go outside.
 void Operands::find_place(std::size_t last) {
   bool is_found = false, is_mixed = false;
@@ -45,8 +53,7 @@ void Operands::find_place(std::size_t last) {
     if (one.constant) continue;
     const std::optional<Value> whole = outside(call_, one);
     if (!whole) {
-      throw Unsupported("takes values of " + to_string(operands_.front().shape) + " and " + to_string(one.shape) +
-                        ", whose batches are in different places");
+      throw Unsupported("takes values of " + joined_shapes() + ", whose batches are in different places");
     }
     one = *whole;
   }

@@ -28,6 +28,7 @@ class Operands {
 
  private:
   void find_place(std::size_t last);
+  std::string joined_shapes() const;
   Constant without_batch(const Constant& constant) const;
 
   Call& call_;
