@@ -170,8 +170,11 @@ class Model:
         return array.astype(self._dtype)
 
     def _shaped(self, array: Array) -> Array:
-        if array.ndim == self._rank - 1 and array.shape == tuple(self.info.input.shape):
+        sample = tuple(self.info.input.shape)
+        if array.ndim == self._rank - 1 and array.shape == sample:
             array = array[np.newaxis]
+        elif array.ndim == 0 and sample == (1,):
+            array = array.reshape(1, 1)
         return np.ascontiguousarray(array)
 
     def _wanted(self) -> str:

@@ -1,4 +1,4 @@
-// Shapes that broadcast, and dimensions of constants in another order: what constants/ and layers share.
+// Functions on shapes and constants that both constants/ and the importers of layers use.
 #pragma once
 
 #include <vector>

@@ -205,16 +205,19 @@ Value Importer::output_value(const Value& last) {
   node.name = output;
   Call call(*this, node, opset_, {});
   const BatchPlace place = place_of(last);
-  // One number for each sample is a row of 1.
-  const bool has_rows = place.dimension == 0 && place.others == 1 && (last.shape.size() > 1 || !may_be_one_sample_);
+  const bool has_rows = place.dimension == 0 && place.others == 1;
   if (has_batch_ ? !has_rows : !place.is_outside()) {
     refuse("the output " + in_quotes(output) + " is " + to_string(last.shape) +
            "; expected one whose first dimension is the batch. Name the sizes of the whole input for a network that "
            "computes one sample at a time (--input-shape)");
   }
   const Value y = batch_first(call, last);
-  if (y.layer != "input") return y;
   const Shape row = row_of(y);
+  // One number for each sample has no dimension but the batch's.
+  if (has_batch_ && last.shape.size() == 1) {
+    return call.layer("op", {&y}, {{"op", {"reduce"}}, {"kind", {"sum"}}, {"axes", {"1"}}}, {});
+  }
+  if (y.layer != "input") return y;
   return call.layer("reshape", {&y}, {{"shape", texts(row)}}, row);
 }
 

@@ -9,7 +9,7 @@ namespace gpunn::interchange {
 
 namespace {
 
-// Those of all dimensions from one for each of `axes`.
+// Spreads numbers for each of `axes` over all dimensions.
 template <class Number>
 std::vector<Number> of_all(const std::vector<Number>& given, const std::vector<std::size_t>& axes, std::size_t rank,
                            Number otherwise) {
@@ -36,7 +36,7 @@ std::vector<Resized> by_scales(const Call& call, const std::vector<double>& scal
   return result;
 }
 
-// With one scale for all where proportions are kept, by which each side is at most, or at least, what is wanted.
+// Where proportions are kept, one scale for all makes each side at most, or at least, the wanted size.
 std::vector<Resized> by_sizes(Call& call, const Constant& wanted, const std::vector<std::size_t>& axes) {
   const Sizes& from = call.input(0).shape;
   if (is_floating(wanted.element) || wanted.integers.size() != axes.size()) throw Unsupported("has no sizes");

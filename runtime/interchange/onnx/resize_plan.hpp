@@ -1,4 +1,4 @@
-// How a Resize or an Upsample changes each dimension of data, or of a constant.
+// Tells how a Resize or an Upsample changes each dimension of data, or of a constant.
 #pragma once
 
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace gpunn::interchange {
 
-// What becomes of a dimension of the input.
+// The new size of a dimension of the input.
 struct Resized {
   int64_t to = 0;
   double scale = 1, begin = 0, end = 1;  // begin, end: the part that tf_crop_and_resize takes

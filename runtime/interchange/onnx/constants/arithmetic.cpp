@@ -1,4 +1,4 @@
-// Operators of several values that broadcast to each other, element by element.
+// Computes operators of several values that broadcast to each other, element by element.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,7 +21,7 @@ Constant aligned(const Call& call, const Constant& a, Constant b) {
   return b;
 }
 
-// `visit(i, place in a, place in b)` for each element of the result, whose shape it gives.
+// Calls `visit(i, place in a, place in b)` for each element of the result.
 template <class Visit>
 void for_each_pair(const Shape& shape, const Shape& a, const Shape& b, std::size_t count, Visit visit) {
   Walk<2> walk(shape, {broadcast_steps(a, shape), broadcast_steps(b, shape)});
@@ -69,7 +69,7 @@ void combine(Call& call) {
   call.give_constant(combined(call, a, aligned(call, a, call.constant(1, "an operand")), of_floats, of_integers));
 }
 
-// Of any number of values, two at a time.
+// Combines any number of values, two at a time.
 template <FloatFunction of_floats, SizeFunction of_integers>
 void combine_all(Call& call) {
   Constant result = call.constant(0, "an operand");
@@ -80,7 +80,7 @@ void combine_all(Call& call) {
   call.give_constant(std::move(result));
 }
 
-// The sum, times a factor. It is rounded once.
+// Gives the sum, times a factor. The result is rounded once.
 void give_sum(Call& call, double factor) {
   const Constant& first = call.constant(0, "an operand");
   require_floating(first);
@@ -140,7 +140,7 @@ void compare(Call& call) {
   std::vector<bool> truths(static_cast<std::size_t>(call.importer().take_room(shape)));
   for_each_pair(shape, a.shape, b.shape, truths.size(), [&](std::size_t i, std::size_t left, std::size_t right) {
     const double x = a.number(left), y = b.number(right);
-    const unsigned order = x < y ? kLess : x > y ? kGreater : x == y ? kEqual : 0U;  // none with NaN
+    const unsigned order = x < y ? kLess : x > y ? kGreater : x == y ? kEqual : 0U;  // NaN has no order
     truths[i] = (order & wanted) != 0;
   });
   call.give_constant(truths_constant(shape, truths));
@@ -176,7 +176,7 @@ void combine_bitwise(Call& call) {
   combine_bits(call, function);
 }
 
-// By as many bits as an integer has, all of them are gone.
+// A shift by as many bits as an integer has leaves 0.
 void shift_bits(Call& call) {
   const Constant& a = call.constant(0, "the integers");
   require_integers(a);
@@ -191,8 +191,8 @@ void shift_bits(Call& call) {
   });
 }
 
-// Between bounds: of attributes up to opset 10, then of inputs. A float without one is bounded by the largest number,
-// so that it is finite. A lower bound above the upper one gives that one.
+// The bounds are attributes up to opset 10, and inputs later. A float without a bound is bounded by the largest number,
+// so that it becomes finite. Where the lower bound is above the upper one, the upper one is the result.
 void clip(Call& call) {
   Constant result = call.constant(0, "the data");
   require_numbers(result);
@@ -242,7 +242,7 @@ void prelu(Call& call) {
       }));
 }
 
-// One of two values of any type.
+// Takes each element from one of two values of any type.
 void select(Call& call) {
   const Constant &condition = call.constant(0, "the condition"), &a = call.constant(1, "a value"),
                  &b = call.constant(2, "a value");

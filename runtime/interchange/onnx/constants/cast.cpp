@@ -1,4 +1,4 @@
-// Numbers of one type as numbers of another one.
+// Turns numbers of one type into numbers of another one.
 #include <cmath>
 #include <string>
 #include <utility>
@@ -9,7 +9,7 @@ namespace gpunn::interchange::constants {
 
 namespace {
 
-// Towards 0. ONNX does not say what becomes of a number that the type does not hold.
+// Rounds towards 0. ONNX leaves the result open for a number that the type does not hold.
 int64_t truncated(Element to, double value) {
   const double whole = std::trunc(value);
   const double lowest = static_cast<double>(lowest_integer(to));

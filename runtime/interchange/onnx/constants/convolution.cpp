@@ -1,4 +1,4 @@
-// Weighted sums of neighbours.
+// Computes weighted sums of neighbours.
 #include <algorithm>
 #include <utility>
 
@@ -19,7 +19,7 @@ struct Groups {
 
 Shape kernel_of(const Shape& x, const Shape& weights) {
   if (weights.size() != x.size()) refuse_weights(x, weights, 1);
-  const Shape kernel = space_of(weights);
+  Shape kernel = space_of(weights);
   if (std::ranges::any_of(kernel, [](int64_t size) { return size < 1; })) refuse_weights(x, weights, 1);
   return kernel;
 }
@@ -81,7 +81,7 @@ void convolve(Call& call) {
   call.give_constant(rounded_constant(x.element, std::move(sums.shape), std::move(sums.values)));
 }
 
-// Integers of 8 bits less their zero point: one, or one for each entry of the first dimension.
+// Subtracts the zero point from integers of 8 bits: one for all, or one for each entry of the first dimension.
 std::vector<double> centred(Call& call, std::size_t input, std::size_t zero_input) {
   const Constant& x = call.constant(input, "a factor");
   constexpr int kByte = 8;
@@ -106,7 +106,7 @@ void convolve_bytes(Call& call) {
   call.give_constant(integers_constant(Element::i32, sums.shape, std::move(values)));
 }
 
-// The padding and the output, from what the padding leaves of the whole or from the size that is wanted.
+// Sets the padding and the output. Either the padding decides on the output, or the wanted size on the padding.
 void size_transposed(Call& call, Windows& w) {
   const std::size_t rank = w.space.size();
   const Shape more = window_list(call, "output_padding", rank, 0, 0);
@@ -120,7 +120,7 @@ void size_transposed(Call& call, Windows& w) {
     if (wanted.empty() && !is_same) {
       w.output.push_back(whole - w.before[d] - w.behind[d]);
     } else {
-      // An output that is larger than the whole has the biases alone at its end.
+      // An output that is larger than the windows reach holds only the biases at its end.
       w.output.push_back(wanted.empty() ? w.space[d] * w.stride[d] : wanted[d]);
       const int64_t all = std::max<int64_t>(0, whole - w.output[d]);
       w.before[d] = is_upper ? all / 2 : all - all / 2;
@@ -149,7 +149,7 @@ void convolve_transposed(Call& call) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = biases[i / static_cast<std::size_t>(outputs) % biases.size()];
   }
-  // The same windows, over the output: what each one sees is added to instead of summed up.
+  // The same windows lie over the output: each one adds to what it sees.
   std::swap(w.space, w.output);
   for (int64_t line = 0; line < x.shape[0] * channels; ++line) {
     const int64_t sample = line / channels, channel = line % channels, first = channel / groups.inputs * each;

@@ -14,7 +14,7 @@
 
 namespace gpunn::interchange::constants {
 
-// Whether all inputs that are there are constants; only the first one; whatever the inputs are.
+// These tell whether all inputs that are there are constants, whether the first one is, and that no input has to be.
 bool all_known(const Call& call);
 bool first_known(const Call& call);
 bool always_known(const Call& call);
@@ -28,7 +28,7 @@ struct EvaluatorRow {
   bool (*is_known)(const Call&) = all_known;
 };
 
-// One file per family.
+// Each family has its own file.
 std::vector<EvaluatorRow> arithmetic_evaluators();     // of two values or more, element by element
 std::vector<EvaluatorRow> cast_evaluators();           // another type
 std::vector<EvaluatorRow> convolution_evaluators();    // weighted sums of neighbours
@@ -45,29 +45,29 @@ std::vector<EvaluatorRow> resizing_evaluators();       // of another size
 std::vector<EvaluatorRow> scan_evaluators();           // along a dimension: sums so far, the order of elements
 std::vector<EvaluatorRow> shaping_evaluators();        // another shape for the same elements
 
-// Throws Unsupported with the types that the operator takes.
+// These throw Unsupported for a constant of another type.
 void require_floating(const Constant& constant);  // of 16 bits or more, in which ONNX computes
 void require_integers(const Constant& constant);  // not bool
 void require_truths(const Constant& constant);
 void require_numbers(const Constant& constant);  // floats of 16 bits or more, or integers
 void require_same_type(const Constant& a, const Constant& b);
 
-// All elements as numbers. Throws Unsupported where one depends on the size of the batch.
+// Gives all elements as numbers. Throws Unsupported where one depends on the size of the batch.
 std::vector<double> numbers_of(const Constant& constant);
 std::vector<int64_t> integers_of(const Constant& constant);
 
-// Floats, each rounded to its type.
+// Rounds each number to the type.
 Constant rounded_constant(Element element, Shape shape, std::vector<double> values);
 Constant truths_constant(Shape shape, const std::vector<bool>& values);
-// Integers of a 64 bit type, which depend on no batch.
+// Makes int64 numbers.
 Constant places_constant(Shape shape, const std::vector<int64_t>& values);
 
-// Each number as one of another type: as Cast has it.
+// Gives each number as one of another type, as Cast does.
 Constant cast_constant(const Constant& from, Element to, bool saturates = true, const std::string& round_mode = "up");
 
-// An attribute, or from the opset on in which it became one, an input.
+// The dimensions are an attribute in earlier opsets, and an input in later ones.
 std::vector<int64_t> axes_of(Call& call, std::size_t input);
-// Negative ones counted from the end. Throws Unsupported for one that is not there, or there twice.
+// Counts negative dimensions from the end. Throws Unsupported for one that is not there, or there twice.
 std::vector<std::size_t> sound_axes(const Call& call, const std::vector<int64_t>& axes, std::size_t rank);
 
 // Throws Unsupported where an operator takes more multiplications than a constant of a network is worth: a few bytes of
@@ -100,17 +100,17 @@ class Walk {
   std::array<int64_t, N> places_;
 };
 
-// The steps in a tensor of shape `from` that is broadcast to `to`: 0 along dimensions that it repeats.
+// Gives the steps per dimension in a tensor `from` that is broadcast to `to`. They are 0 where it is repeated.
 Shape broadcast_steps(const Shape& from, const Shape& to);
 
-// An element of one of several constants.
+// Names an element of one of several constants.
 struct Origin {
   std::size_t source = 0;
   int64_t index = 0;
 };
 
-// A constant of this shape whose element i is that of from(i), called in order. The sources have one type. This is how
-// all operators that move elements work, whatever the type.
+// Makes a constant of this shape whose element i is that of from(i), which is called in order. The sources have one
+// type. All operators that move elements are such a function, so they work for any type.
 template <class From>
 Constant assembled(Call& call, const std::vector<const Constant*>& sources, Shape shape, From from) {
   const Element element = sources.front()->element;
@@ -149,16 +149,16 @@ Constant assembled(Call& call, const std::vector<const Constant*>& sources, Shap
   return result;
 }
 
-// Out of one constant.
+// Makes it out of one constant.
 template <class From>
 Constant moved(Call& call, const Constant& source, Shape shape, From from) {
   return assembled(call, {&source}, std::move(shape), [&](int64_t i) { return Origin{0, from(i)}; });
 }
 
-// Out of one constant whose elements are taken in these steps per dimension.
+// Takes elements of one constant in these steps per dimension.
 Constant strided(Call& call, const Constant& source, Shape shape, Shape steps, int64_t start = 0);
 
-// A dimension of a packed tensor: as many elements lie in front of it, and in each of its entries.
+// Splits the sizes of a packed tensor into those before a dimension, its own, and those behind it.
 struct Lines {
   int64_t outer = 1, size = 1, inner = 1;
   int64_t count() const { return outer * inner; }

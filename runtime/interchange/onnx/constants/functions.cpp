@@ -1,4 +1,4 @@
-// Functions of one value, element by element.
+// Computes functions of one value, element by element.
 #include <algorithm>
 #include <cmath>
 #include <numbers>

@@ -1,4 +1,4 @@
-// Constants out of attributes and shapes.
+// Makes constants out of attributes and shapes.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -108,7 +108,7 @@ void eye_like(Call& call) {
                            [&](int64_t i) { return int64_t{i % columns - i / columns == diagonal ? 1 : 0}; }));
 }
 
-// The places of all elements that are not 0, a column each.
+// Gives the places of all elements that are not 0, one column for each.
 void non_zero(Call& call) {
   const Constant& x = call.constant(0, "the data");
   std::vector<int64_t> found;

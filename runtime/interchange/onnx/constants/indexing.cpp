@@ -1,4 +1,4 @@
-// Elements at places that a constant names.
+// Takes and replaces elements at places that a constant names.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -11,7 +11,7 @@ namespace gpunn::interchange::constants {
 
 namespace {
 
-// A place in a dimension, negative ones counted from its end.
+// Counts a negative place from the end of its dimension.
 int64_t sound_place(int64_t given, int64_t size) {
   if (given < -size || given >= size) {
     throw Unsupported("takes place " + std::to_string(given) + " of a dimension of " + std::to_string(size));
@@ -36,7 +36,7 @@ void gather(Call& call) {
   }));
 }
 
-// The place in `data` of each element of `places`, which names one along a dimension.
+// Gives the place in `data` of each element of the input `places`, which names one along a dimension.
 std::vector<int64_t> places_along(Call& call, const Shape& data, const char* attribute) {
   const Constant& given = call.constant(1, "the places");
   const std::vector<int64_t> places = call.integers(1, "the places");
@@ -64,7 +64,7 @@ void gather_elements(Call& call) {
                            [&](int64_t i) { return places[static_cast<std::size_t>(i)]; }));
 }
 
-// Where each tuple of `places` points to, after dimensions that both have.
+// Tells where each tuple of places points to, behind dimensions that data and places share.
 struct Pieces {
   std::vector<int64_t> begins;
   int64_t size = 1;  // elements at each of them
@@ -122,7 +122,7 @@ std::pair<FloatFunction, SizeFunction> reduction_of(const std::string& name) {
   throw Unsupported("its reduction is " + name);
 }
 
-// The data with an update at each place, one after the other.
+// Gives the data with an update at each place, one after the other.
 void give_scattered(Call& call, const std::vector<int64_t>& places, const Constant& updates) {
   const Constant& from = call.constant(0, "the data");
   require_same_type(from, updates);
@@ -176,7 +176,7 @@ void scatter_pieces(Call& call) {
   give_scattered(call, places, updates);
 }
 
-// The entries of a dimension, or all elements, for which a condition is true.
+// Keeps the entries of a dimension, or the elements, for which a condition is true.
 void compress(Call& call) {
   Constant from = call.constant(0, "the data");
   const Constant& condition = call.constant(1, "the condition");
@@ -197,7 +197,7 @@ void compress(Call& call) {
   }));
 }
 
-// The second of two values at the places, counted along a new dimension, and the first one elsewhere.
+// Puts the second of two values at the places along a new dimension, and the first one elsewhere.
 void one_hot(Call& call) {
   const Constant &places = call.constant(0, "the places"), &values = call.constant(2, "the values");
   constexpr double kMost = 1e15;

@@ -1,4 +1,4 @@
-// The same elements in another order.
+// Moves elements to another order.
 #include <algorithm>
 #include <numeric>
 #include <string>
@@ -26,7 +26,7 @@ void expand(Call& call) {
   if (wanted.integers.empty() || wanted.integers.front() != Size{1, true}) {
     return call.give_constant(expanded(call, from, broadcast_shape(from.shape, call.integers(1, "the shape"))));
   }
-  // As many rows as the batch has, as of a class token, are kept as one.
+  // As many equal rows as the batch has, such as those of a class token, are kept as one.
   Constant row = wanted;
   row.integers.front() = {1, false};
   const Shape sizes = integers_of(row), shape = broadcast_shape(from.shape, sizes);
@@ -121,7 +121,7 @@ void tile(Call& call) {
 
 constexpr int64_t kOutside = -1;
 
-// Of a dimension of the result: which of `size` entries each one is, or kOutside. Negative padding cuts first.
+// Tells which of `size` entries each entry of the result is, or kOutside. Negative padding cuts before others pad.
 std::vector<int64_t> padded_places(const std::string& mode, int64_t size, int64_t before, int64_t behind) {
   const int64_t cut = std::max<int64_t>(-before, 0), left = size - cut - std::max<int64_t>(-behind, 0);
   const int64_t front = std::max<int64_t>(before, 0), count = left + front + std::max<int64_t>(behind, 0);
@@ -148,7 +148,7 @@ std::vector<int64_t> padded_places(const std::string& mode, int64_t size, int64_
   return places;
 }
 
-// How many values go before and behind each dimension.
+// Gives the number of values before and behind each dimension.
 std::pair<std::vector<int64_t>, std::vector<int64_t>> paddings(Call& call, std::size_t rank) {
   constexpr int64_t kInputs = 11, kMost = int64_t{1} << 40;
   const bool is_input = call.opset() >= kInputs;
@@ -211,7 +211,7 @@ void pad(Call& call) {
   }));
 }
 
-// What is above or below a diagonal of matrices; all else is 0.
+// Keeps the part above or below a diagonal of matrices. All else becomes 0.
 void keep_triangle(Call& call) {
   const Constant& from = call.constant(0, "the data");
   const std::size_t rank = from.shape.size();
@@ -233,7 +233,7 @@ void keep_triangle(Call& call) {
   }));
 }
 
-// Elements as those of a shape of more dimensions, in another order, in the shape of the result.
+// Splits dimensions, puts them into another order and joins them to the shape of the result.
 void rearrange(Call& call, const Shape& apart, const std::vector<int64_t>& order, Shape shape) {
   Constant from = call.constant(0, "the data");
   from.shape = apart;
@@ -273,7 +273,7 @@ void space_to_depth(Call& call) {
             {x[0], x[1] * size * size, rows, columns});
 }
 
-// The first elements of each sequence, as many as it has, from the last to the first.
+// Reverses the first elements of each sequence, as many as its length says.
 void reverse_sequences(Call& call) {
   const Constant& from = call.constant(0, "the data");
   const std::size_t batch = call.axis("batch_axis", 1, from.shape.size()),

@@ -1,4 +1,4 @@
-// Values less their mean, over their deviation or norm.
+// Subtracts means and divides by deviations or norms.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -16,13 +16,13 @@ const Constant& data_of(const Call& call) {
   return x;
 }
 
-// [N, C, ...] of data: a vector has one channel.
+// Data are [N, C, ...]. A vector has one channel.
 int64_t channels_of(const Constant& x) { return x.shape.size() < 2 ? 1 : x.shape[1]; }
 std::size_t inner_of(const Constant& x) {
   return x.shape.size() < 2 ? 1 : static_cast<std::size_t>(std::max<int64_t>(strides_of(x.shape)[1], 1));
 }
 
-// So many numbers of an input.
+// Gives an input that has so many numbers.
 std::vector<double> parameters(const Call& call, std::size_t input, int64_t count, const char* what) {
   const Constant& found = call.constant(input, what);
   require_floating(found);
@@ -48,7 +48,7 @@ Moments moments_of(const double* values, std::size_t count) {
   return result;
 }
 
-// By the given statistics of each channel or, in training, by those of the data.
+// Takes the given statistics of each channel or, in training, those of the data.
 void normalize_channels(Call& call) {
   const Constant& x = data_of(call);
   const int64_t count = channels_of(x);
@@ -91,7 +91,7 @@ void normalize_channels(Call& call) {
   call.give_constant(rounded_constant(x.element, x.shape, std::move(values)));
 }
 
-// `normalize(first value, count, number of the part)` for parts of so many values.
+// Calls `normalize(first value, count, number of the part)` for parts of so many values.
 template <class Normalize>
 Constant normalized_parts(Call& call, const Constant& x, int64_t size, Normalize normalize) {
   call.importer().take_room(x.shape);
@@ -101,7 +101,7 @@ Constant normalized_parts(Call& call, const Constant& x, int64_t size, Normalize
   return rounded_constant(x.element, x.shape, std::move(values));
 }
 
-// Each group of channels of a sample by its own mean and deviation, then a scale and a bias for each channel.
+// Normalises each group of channels of a sample by its own mean and deviation, then scales and shifts it.
 void normalize_groups(Call& call, int64_t groups, bool is_by_group) {
   const Constant& x = data_of(call);
   const int64_t count = channels_of(x);
@@ -129,7 +129,7 @@ void group_normalization(Call& call) {
   normalize_groups(call, call.integer("num_groups", 0), call.opset() < kByChannel);
 }
 
-// A scale or a bias that broadcasts to the part of a shape that is normalised, for each of its values.
+// Repeats a scale or a bias for each value of the data, to which it broadcasts.
 std::vector<double> spread(Call& call, std::size_t input, const Constant& x, const char* what) {
   const Constant& given = call.constant(input, what);
   require_floating(given);
@@ -147,7 +147,7 @@ std::vector<double> spread(Call& call, std::size_t input, const Constant& x, con
   return values;
 }
 
-// The shape of the statistics of all dimensions from `axis` on.
+// Gives the number of values from `axis` on, which are normalised together, and the shape of their statistics.
 std::pair<int64_t, Shape> normalized_part(Call& call, const Constant& x) {
   const std::size_t axis = call.axis("axis", -1, x.shape.size());
   Shape statistics = x.shape;
@@ -191,7 +191,7 @@ void normalize_by_squares(Call& call) {
   }));
 }
 
-// Along a dimension; where the norm is 0, so is what it divides.
+// Divides by a norm along a dimension. Where the norm is 0, so are all values.
 void normalize_by_norm(Call& call) {
   const Constant& x = data_of(call);
   const Lines lines = lines_along(x.shape, call.axis("axis", -1, x.shape.size()));
@@ -211,7 +211,7 @@ void normalize_by_norm(Call& call) {
   call.give_constant(rounded_constant(x.element, x.shape, std::move(values)));
 }
 
-// Over a power of the squares of the neighbouring channels.
+// Divides by a power of the squares of neighbouring channels.
 void normalize_by_neighbours(Call& call) {
   const Constant& x = data_of(call);
   if (x.shape.size() < 2) throw Unsupported("takes " + gpunn::to_string(x.shape) + "; expected [N, C, ...]");

@@ -102,7 +102,7 @@ double decoded(const NumberFormat& format, uint64_t bits) {
   if (format.specials == Specials::ieee && exponent == most) {
     return fraction == 0 ? sign * std::numeric_limits<double>::infinity() : kNan;
   }
-  // The lowest exponent is that of subnormal numbers, but for a type of exponents alone, which has no 0.
+  // The lowest exponent is that of subnormal numbers. A type that has only exponents has no 0, and none of these.
   const bool is_subnormal = exponent == 0 && format.is_signed;
   const double whole = is_subnormal ? 0 : std::ldexp(1.0, format.fraction_bits);
   const int power = std::max(static_cast<int>(exponent), is_subnormal ? 1 : 0) - format.bias - format.fraction_bits;
@@ -184,7 +184,7 @@ double real(Element element, int64_t value) {
   const uint64_t magnitude = is_negative ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
   constexpr uint64_t kExact = uint64_t{1} << 53, kLow = (uint64_t{1} << 11) - 1;
   double result = static_cast<double>(magnitude);
-  // A lowest bit that stands for all that is cut off keeps a later rounding from taking a tie for one.
+  // The lowest bit stands for all that is cut off. Without it a later rounding could see a tie that is none.
   if (magnitude > kExact) result = static_cast<double>(magnitude >> 11 | ((magnitude & kLow) != 0 ? 1 : 0)) * 2048;
   return is_negative ? -result : result;
 }

@@ -1,4 +1,4 @@
-// The largest, the mean or the norm of neighbours.
+// Computes the largest, the mean or the norm of neighbours.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -15,7 +15,7 @@ Shape pooled_shape(const Constant& x, const Windows& w) {
   return shape;
 }
 
-// `visit(output, first element of its channel, window)` for each output.
+// Calls `visit(output, first element of its channel, window)` for each output.
 template <class Visit>
 void for_each_window(Call& call, const Constant& x, const Windows& w, Visit visit) {
   const int64_t channels = x.shape[0] * x.shape[1], space = element_count(w.space), outputs = w.outputs();
@@ -28,7 +28,7 @@ void for_each_window(Call& call, const Constant& x, const Windows& w, Visit visi
   }
 }
 
-// The place counted from the first dimension of the space on, as in columns one behind the other.
+// Gives a place as if the first dimension of the space were the innermost one.
 int64_t column_major(const Shape& space, int64_t place) {
   int64_t result = 0;
   for (std::size_t d = space.size(); d-- > 0;) {
@@ -102,7 +102,7 @@ void give_norm(Call& call, const Constant& x, const Windows& w) {
 const Constant& pooled_data(const Call& call) { return call.constant(0, "the data"); }
 Windows own_windows(Call& call) { return windows_over(call, space_of(pooled_data(call).shape), {}); }
 
-// One window over all.
+// Makes one window over the whole space.
 Windows whole_window(Call& call) {
   const Shape space = space_of(pooled_data(call).shape);
   if (element_count(space) == 0) throw Unsupported("pools nothing");

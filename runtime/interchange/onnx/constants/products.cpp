@@ -1,4 +1,4 @@
-// Products of matrices and of more dimensions.
+// Computes products of matrices and of more dimensions.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,7 +11,7 @@ namespace gpunn::interchange::constants {
 
 namespace {
 
-// Numbers in which a product is computed: doubles, or integers that wrap.
+// A product is computed in doubles, or in integers that wrap.
 template <class T>
 struct Factor {
   Shape shape;
@@ -43,7 +43,8 @@ Constant constant_of(Element element, const Factor<T>& product) {
   throw Unsupported("multiplies " + gpunn::to_string(a) + " and " + gpunn::to_string(b));
 }
 
-// Of the last two dimensions; the others broadcast. A vector is a row in front and a column behind.
+// Multiplies matrices of the last two dimensions. The others broadcast. A vector is a row as the first factor and a
+// column as the second one.
 template <class T>
 Factor<T> multiplied(Call& call, Factor<T> a, Factor<T> b) {
   if (a.shape.empty() || b.shape.empty()) refuse_shapes(a.shape, b.shape);
@@ -86,7 +87,8 @@ void multiply(Call& call) {
   call.give_constant(constant_of(a.element, multiplied(call, factor_of<uint64_t>(a), factor_of<uint64_t>(b))));
 }
 
-// Integers of 8 bits less their zero point: one, or one for each row of the first and column of the second factor.
+// Subtracts the zero point from integers of 8 bits: one for all, or one for each row of the first factor and each
+// column of the second one.
 Factor<double> centred(Call& call, std::size_t input, std::size_t zero_input, bool by_row) {
   const Constant& x = call.constant(input, "a factor");
   constexpr int kByte = 8;
@@ -116,7 +118,7 @@ void multiply_bytes(Call& call) {
   call.give_constant(integers_constant(Element::i32, product.shape, std::move(values)));
 }
 
-// alpha * a * b + beta * c.
+// Gives alpha * a * b + beta * c.
 template <class T>
 void give_general_product(Call& call, const Constant& a, const Constant& b, T alpha, T beta) {
   Factor<T> product = multiplied(call, factor_of<T>(a), factor_of<T>(b));
@@ -124,7 +126,6 @@ void give_general_product(Call& call, const Constant& a, const Constant& b, T al
   if (call.has(2)) {
     Constant c = call.constant(2, "the term");
     require_same_type(a, c);
-    // Up to opset 6 it is broadcast where an attribute says so; a term that fits as it is means the same.
     if (broadcast_shape(product.shape, c.shape) != product.shape) refuse_shapes(product.shape, c.shape);
     const Factor<T> terms = factor_of<T>(c);
     Walk<1> walk(product.shape, {broadcast_steps(c.shape, product.shape)});
@@ -152,8 +153,8 @@ void general_product(Call& call) {
   give_general_product<uint64_t>(call, a, b, 1, 1);
 }
 
-// Names of the dimensions of each input and of the result. An ellipsis stands for upper dimensions without a letter,
-// which are named by numbers from 1 on, the last one being 1.
+// Names the dimensions of each input and of the result. An ellipsis stands for dimensions without a letter, whose names
+// are numbers. The last of them is 1.
 struct Formula {
   std::vector<std::vector<int>> inputs;
   std::vector<int> result;
@@ -202,7 +203,7 @@ Formula formula_of(Call& call) {
   if (arrow != std::string::npos) {
     formula.result = names_in(equation.substr(arrow + 2), most);
   } else {
-    // Unnamed dimensions, then each letter that is there once, in order.
+    // The result has the dimensions without a letter, then each letter that is there once, in order.
     for (std::size_t d = most; d > 0; --d) formula.result.push_back(static_cast<int>(d));
     for (const auto& [name, count] : uses) {
       if (count == 1 && name >= 'A') formula.result.push_back(name);
@@ -216,7 +217,7 @@ Formula formula_of(Call& call) {
   return formula;
 }
 
-// The sum, over all dimensions that the result lacks, of the products of all factors.
+// Sums the products of all factors over the dimensions that the result lacks.
 template <class T>
 void give_sum_of_products(Call& call, Element element, const Formula& formula) {
   std::map<int, int64_t> sizes;
@@ -240,7 +241,7 @@ void give_sum_of_products(Call& call, Element element, const Formula& formula) {
   const Shape shape(all.begin(), all.begin() + std::ssize(formula.result));
   take_work(call, all);
   Factor<T> result{shape, std::vector<T>(static_cast<std::size_t>(call.importer().take_room(shape)), T{})};
-  // Along each dimension a factor takes the steps of all of its own that have this name.
+  // A name can stand for several dimensions of a factor, along all of which it then steps at once.
   std::vector<Walk<1>> walks;
   for (std::size_t i = 0; i < factors.size(); ++i) {
     const Shape strides = strides_of(factors[i].shape);

@@ -1,4 +1,4 @@
-// Numbers with scales: one for all, one for each entry of a dimension, or one for each block of one.
+// Computes with scales: one for all numbers, one for each entry of a dimension, or one for each block of it.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -9,7 +9,7 @@ namespace gpunn::interchange::constants {
 
 namespace {
 
-// The steps in scales and zero points for each element of the data.
+// Finds the scale and the zero point of each element of the data.
 class Scales {
  public:
   Scales(Call& call, const Constant& x, const Constant& scales) {
@@ -34,7 +34,7 @@ class Scales {
     }
   }
 
-  // `visit(element, its scale)` for all elements.
+  // Calls `visit(element, its scale)` for all elements.
   template <class Visit>
   void for_each(std::size_t count, Visit visit) const {
     Walk<1> walk(shape_, {Shape(shape_.size(), 0)});
@@ -66,7 +66,7 @@ const Constant* zero_points(const Call& call, const Constant& scales) {
   return &zero;
 }
 
-// The nearest number that the type holds, ties to even, and at its ends what is beyond them.
+// Gives the nearest number of the type, ties to even. Numbers beyond its ends become these.
 Size quantized_integer(Element element, double quotient, double zero) {
   if (std::isnan(quotient)) throw Unsupported("makes " + name_of(element) + " of NaN");
   const double value = std::nearbyint(quotient) + zero;
@@ -74,7 +74,7 @@ Size quantized_integer(Element element, double quotient, double zero) {
   return {static_cast<int64_t>(std::clamp(value, low, high)), false};
 }
 
-// The type of an attribute, which is that of the zero points too.
+// The zero points have the type of the result, which an attribute can name too.
 Element quantized_type(const Call& call, const Constant* zeros) {
   const auto named = static_cast<Element>(call.integer("output_dtype", 0));
   if (zeros == nullptr) return named == Element::none ? Element::u8 : named;
@@ -133,7 +133,7 @@ void dequantize(Call& call) {
   call.give_constant(std::move(result));
 }
 
-// By the scale that the data themselves ask for, so that 0 is a step and the largest and smallest are the last ones.
+// Takes the scale from the data: 0 is a step, and the largest and the smallest number are the last ones.
 void quantize_by_range(Call& call) {
   const Constant& x = call.constant(0, "the data");
   if (x.element != Element::f32) throw Unsupported("takes " + name_of(x.element) + "; expected float");
@@ -147,7 +147,7 @@ void quantize_by_range(Call& call) {
   }
   constexpr double kSteps = 255;
   const auto single = [](double value) { return rounded(Element::f32, value); };
-  // All zeros have any scale; ONNX Runtime's is 1.
+  // Any scale fits zeros. ONNX Runtime takes 1.
   const double scale = least == most ? 1 : single(single(most - least) / kSteps);
   const double zero = std::nearbyint(std::clamp(single(-least / scale), 0.0, kSteps));
   std::vector<Size> values;

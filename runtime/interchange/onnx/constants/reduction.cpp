@@ -1,4 +1,4 @@
-// Sums, products, extremes and norms over dimensions.
+// Computes sums, products, extremes and norms over dimensions.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,7 +18,7 @@ struct Target {
   Shape result;  // as `keepdims` says
 };
 
-// The dimensions are those of an attribute or, in later opsets, of an input; none: all, or none.
+// The dimensions are those of an attribute or, in later opsets, of an input. Without them all go, or none does.
 Target target_of(Call& call, const Shape& from) {
   const std::vector<int64_t> given = axes_of(call, 1);
   std::vector<bool> goes(from.size(), given.empty() && call.integer("noop_with_empty_axes", 0) == 0);
@@ -32,7 +32,7 @@ Target target_of(Call& call, const Shape& from) {
   return target;
 }
 
-// `step(to, from)` for each element, with the place of what it becomes part of.
+// Calls `step(to, from)` for each element, with the place of the result that it becomes part of.
 template <class Step>
 void for_each_part(const Shape& from, const Shape& kept, std::size_t count, Step step) {
   Walk<1> walk(from, {broadcast_steps(kept, from)});
@@ -50,7 +50,7 @@ std::vector<double> accumulated(const std::vector<double>& from, const Shape& sh
 
 double added(double a, double b) { return a + b; }
 
-// How numbers become one: from the first value on, step by step, and at the end by their count.
+// Numbers become one from the first value on, step by step. Their count can decide on the end.
 struct Rule {
   double first;
   double (*step)(double, double);
@@ -81,7 +81,7 @@ constexpr Rule kLogOfSum{0, added, logarithm};
 void give_reals(Call& call, const Constant& from, const Target& target, std::vector<double> values) {
   if (is_floating(from.element))
     return call.give_constant(rounded_constant(from.element, target.result, std::move(values)));
-  // Of integers: towards 0.
+  // Results of integers are rounded towards 0.
   call.give_constant(cast_constant(numbers_constant(Element::f64, target.result, std::move(values)), from.element));
 }
 
@@ -101,14 +101,14 @@ void reduce_to_real(Call& call) {
   reduce_reals(call, rule);
 }
 
-// Integers stay integers, and sizes that depend on the batch sizes.
+// Integers stay integers, so a size that depends on the batch stays one.
 void reduce_integers(Call& call, const Constant& from, int64_t first, SizeFunction step) {
   const Target target = target_of(call, from.shape);
   call.importer().take_room(from.shape);
   std::vector<Size> values(static_cast<std::size_t>(element_count(target.kept)), Size{first, false});
   std::vector<bool> has_value(values.size(), false);
   for_each_part(from.shape, target.kept, from.count(), [&](std::size_t to, std::size_t i) {
-    // An extreme begins with an element: the first value can't be compared with one that depends on the batch.
+    // An extreme begins with an element, because a size that depends on the batch can't be compared with any number.
     const bool is_extreme = step == larger_size || step == smaller_size;
     const bool begins = is_extreme && !has_value[to];
     values[to] = begins ? from.integers[i] : step(from.element, values[to], from.integers[i]);
@@ -128,7 +128,7 @@ void reduce(Call& call) {
   reduce_integers(call, from, first, step);
 }
 
-// Of truth values too: whether one, or each, is true.
+// Truth values have extremes too: whether one of them, or each, is true.
 template <auto& rule, bool is_largest>
 void reduce_to_extreme(Call& call) {
   const Constant& from = call.constant(0, "the data");
@@ -138,7 +138,7 @@ void reduce_to_extreme(Call& call) {
   reduce_integers(call, from, first, is_largest ? larger_size : smaller_size);
 }
 
-// log(sum(exp(x))), less the largest, which keeps exp() finite.
+// Gives log(sum(exp(x))). Subtracting the largest keeps exp() finite.
 void log_of_exponentials(Call& call) {
   const Constant& from = call.constant(0, "the data");
   require_numbers(from);

@@ -1,4 +1,4 @@
-// Dimensions of another size.
+// Resizes dimensions.
 #include <algorithm>
 #include <utility>
 
@@ -9,7 +9,7 @@ namespace gpunn::interchange::constants {
 
 namespace {
 
-// The element of each line that an element of the result is; beyond the ends of the data there are zeros.
+// Copies the element of each line that has a weight. Beyond the ends of the data there are zeros.
 Constant copied_along(Call& call, const Constant& x, std::size_t axis, int64_t to, const std::vector<double>& weights) {
   const Lines lines = lines_along(x.shape, axis);
   Shape shape = x.shape;

@@ -1,4 +1,4 @@
-// Along one dimension: sums so far, the order of elements, and shares of all of them.
+// Computes along one dimension: sums so far, the order of elements, and shares of all of them.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -12,7 +12,7 @@ namespace gpunn::interchange::constants {
 
 namespace {
 
-// `visit(place of an element, place of the one before; nothing: the first)` for each line.
+// Calls `visit(place, whether it is the first)` for each element of each line.
 template <class Visit>
 void for_each_step(const Lines& lines, bool is_reversed, Visit visit) {
   for (int64_t line = 0; line < lines.count(); ++line) {
@@ -23,7 +23,7 @@ void for_each_step(const Lines& lines, bool is_reversed, Visit visit) {
   }
 }
 
-// The sum of all elements up to each one, with or without itself.
+// Sums all elements up to each one, with or without itself.
 void sum_so_far(Call& call) {
   const Constant& x = call.constant(0, "the data");
   require_numbers(x);
@@ -52,7 +52,7 @@ void sum_so_far(Call& call) {
   call.give_constant(integers_constant(x.element, x.shape, std::move(values)));
 }
 
-// Whether an element comes before another one: NaN is the largest number.
+// Tells whether an element is less than another one. NaN is the largest number.
 bool is_less(const Constant& x, int64_t first, int64_t second) {
   const auto a = static_cast<std::size_t>(first), b = static_cast<std::size_t>(second);
   if (!is_floating(x.element)) return is_in_order(orders_of(x.element, x.integers[a], x.integers[b]), kLess);
@@ -67,7 +67,7 @@ int64_t count_of_best(Call& call) {
   return count.size() == 1 ? count.front() : -1;
 }
 
-// The best elements of each line in order, the first one of equals first, and their places.
+// Gives the best elements of each line and their places. Of equal elements the first one comes first.
 void take_best(Call& call) {
   const Constant& x = call.constant(0, "the data");
   require_numbers(x);
@@ -99,7 +99,7 @@ void take_best(Call& call) {
   call.give(1, constant_value(places_constant(shape, places)));
 }
 
-// The place of the best element of each line.
+// Gives the place of the best element of each line.
 void give_best_places(Call& call, bool is_largest) {
   const Constant& x = call.constant(0, "the data");
   require_numbers(x);
@@ -180,8 +180,8 @@ void hardmax(Call& call) {
   });
 }
 
-// Each of the different entries of a dimension, or elements, once: in order, or as they come. With them the place of
-// the first of each, which one each entry is, and how many there are.
+// Gives each of the different entries of a dimension, or elements, once. With them come the place of the first of each,
+// which of them each entry is, and how many there are.
 void unique(Call& call) {
   Constant x = call.constant(0, "the data");
   if (!call.has_attribute("axis")) x.shape = {static_cast<int64_t>(x.count())};

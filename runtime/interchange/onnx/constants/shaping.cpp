@@ -1,4 +1,4 @@
-// The same elements in another shape.
+// Gives elements another shape.
 #include <algorithm>
 #include <utility>
 

@@ -1,5 +1,5 @@
-// Arithmetic on numbers. An integer has the width of its type, and of which can be a multiple of the size of the batch.
-// The results wrap as their type does. Unsupported is thrown for a result that is neither a number nor such a multiple.
+// Arithmetic on integers, each of which can be a multiple of the size of the batch, and on floats. An integer wraps in
+// the width of its type. Throws Unsupported for a result that is neither a number nor a multiple of the batch.
 #pragma once
 
 #include "interchange/onnx/constants/number_format.hpp"
@@ -25,10 +25,10 @@ double smaller_float(double a, double b);
 
 using FloatFunction = double (*)(double, double);
 
-// How two integers can compare, whatever the number of rows of a batch is: bits of Order.
+// Gives the orders that two integers can have for batches of any number of rows, as bits of Order.
 enum Order : unsigned { kLess = 1, kEqual = 2, kGreater = 4 };
 unsigned orders_of(Element element, Size a, Size b);
-// Whether a comparison that these orders fulfil is true. Throws Unsupported where that depends on the batch.
+// Tells whether all these orders are wanted ones. Throws Unsupported where some are and some are not.
 bool is_in_order(unsigned orders, unsigned wanted);
 
 }  // namespace gpunn::interchange::constants

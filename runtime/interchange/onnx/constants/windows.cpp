@@ -12,7 +12,7 @@ Shape space_of(const Shape& shape) {
 
 Shape window_list(const Call& call, const char* name, std::size_t count, int64_t fallback, int64_t least) {
   constexpr int64_t kMost = 1 << 24;
-  const Shape found = call.list(name, Shape(count, fallback));
+  Shape found = call.list(name, Shape(count, fallback));
   const bool fits = std::ranges::all_of(found, [&](int64_t one) { return one >= least && one < kMost; });
   if (found.size() != count || !fits) {
     throw Unsupported("its attribute " + std::string(name) + " must be " + std::to_string(count) +

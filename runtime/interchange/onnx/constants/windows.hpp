@@ -1,4 +1,4 @@
-// Windows over any number of dimensions, of convolutions and poolings.
+// Places the windows of convolutions and poolings over any number of dimensions.
 #pragma once
 
 #include "interchange/onnx/constants/evaluator.hpp"
@@ -10,7 +10,7 @@ struct Windows {
   std::vector<Shape> taps;  // each place in a window
 
   int64_t outputs() const { return element_count(output); }
-  // `visit(place, tap)` for each place of the window `at` that is not padding.
+  // Calls `visit(place, tap)` for each place of the window `at` that is not padding.
   template <class Visit>
   void for_each_tap(const Shape& at, Visit visit) const {
     for (std::size_t tap = 0; tap < taps.size(); ++tap) {
@@ -29,15 +29,15 @@ struct Windows {
   }
 };
 
-// Dimensions behind batch and channels. Throws Unsupported where there are none.
+// Gives the dimensions behind batch and channels. Throws Unsupported where there are none.
 Shape space_of(const Shape& shape);
-// Strides, gaps, padding and places in the window, but not the output. An empty kernel: the attribute says it.
+// Sets all but the output. An empty kernel stands for that of the attribute.
 Windows windows_in(Call& call, Shape space, const Shape& kernel);
-// With the output of a convolution or a pooling.
+// Sets the output of a convolution or a pooling too.
 Windows windows_over(Call& call, Shape space, const Shape& kernel);
-// Integers of an attribute, `times` for each dimension.
+// Gives `count` integers of an attribute.
 Shape window_list(const Call& call, const char* name, std::size_t count, int64_t fallback, int64_t least);
-// Whether the padding follows from the sizes: auto_pad SAME_UPPER or SAME_LOWER, which `is_upper` tells apart.
+// Tells whether auto_pad is SAME_UPPER or SAME_LOWER, which `is_upper` tells apart.
 bool pads_to_same(const Call& call, bool& is_upper);
 
 }  // namespace gpunn::interchange::constants
