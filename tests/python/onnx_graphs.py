@@ -18,7 +18,8 @@ import onnxruntime
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-Array = npt.NDArray[Any]
+import onnx_compare
+from onnx_compare import Array
 
 OPSETS = range(7, 22)
 LARGEST = 6000  # numbers in a value
@@ -212,6 +213,8 @@ class Draw:
         shape = [int(rng.integers(1, 6)) for _ in range(rank)]
         if free:
             shape[0] = ROWS
+        if rank == onnx_compare.IMAGES and len({*shape[1:]}) == 1:
+            shape[1] += 1  # it shows whether the model takes the channels first
         self.graph = Graph(int(rng.choice(list(OPSETS))), self.numbers(tuple(shape), self.special), free)
         self.values: dict[str, Array] = {"x": self.graph.x}
         self.data = ["x"]  # the names that depend on the input

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from onnx_graphs import Array, Draw, RefusedError
+from onnx_compare import Array
+from onnx_graphs import Draw, RefusedError
 from onnx_makers import maker
 
 EPSILONS = [0.0, 1e-12, 1e-5, 1e-5, 1e-3]

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from onnx_graphs import Array, Draw, RefusedError
+from onnx_compare import Array
+from onnx_graphs import Draw, RefusedError
 from onnx_makers import broadcast_shape, maker, partner
 
 INT64 = np.int64
