@@ -41,12 +41,13 @@ def run(file: Path, x: Array) -> Array:
 
 
 def reason(error: Exception) -> str:
-    """A refusal without its file, its node, the names of values and shapes, so that equal reasons can be counted."""
+    """A refusal without its file and node, names, shapes and fractions, so that equal reasons can be counted."""
     lines = [line.strip() for line in str(error).strip().splitlines()]
     # An error of several nodes has a line for each.
     text = next((line for line in lines if re.match(r"[\w.]+ '", line)), lines[-1])
     text = re.sub(r"^(?:\S+\.onnx: )?(?:[\w.]+ '[^']*' \(opset \d+\): )?", "", text)
     text = re.sub(r"'[^']*'", "'...'", text)
+    text = re.sub(r"-?\d+\.\d[\d.e+-]*", "...", text)
     return re.sub(r"\[[^\]]*[\dN][^\]]*\]", "[...]", text)
 
 

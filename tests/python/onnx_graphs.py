@@ -165,7 +165,10 @@ def noisy_answer(graph: Graph, rng: np.random.Generator) -> Array:
     values = {"x": graph.x, **graph.constants}
     for node in graph.nodes:
         exact = node.op in EXACT
-        taken = {name: values[name] if exact else _noisy(rng, values[name], 1.2e-7, 0) for name in node.inputs if name}
+        taken = {name: values[name] for name in node.inputs if name}
+        if not exact:  # scales of a Resize decide on its shape
+            operands = node.inputs[:1] if node.op in ("Resize", "Upsample") else list(taken)
+            taken |= {name: _noisy(rng, values[name], 1.2e-7, 0) for name in operands}
         results = run_node(graph.opset, node, taken)
         others = results if exact else _reference(graph.opset, node, taken, results)
         for name, value, other in zip(node.outputs, results, others, strict=True):

@@ -163,7 +163,8 @@ def mean_variance(draw: Draw, name: str) -> str:
 def resize(draw: Draw, name: str) -> str:
     shape = draw.values[name].shape
     kept = 2 if len(shape) > 2 else 1
-    scales = [1.0] * kept + [draw.choose([0.5, 1.0, 1.5, 2.0, 2.0, 3.0, 0.7]) for _ in shape[kept:]]
+    # Floats that are exact, since the nearest place is else a question of rounding.
+    scales = [1.0] * kept + [draw.choose([0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.0, 3.0]) for _ in shape[kept:]]
     mode = draw.choose(["nearest", "nearest", "linear"] + (["cubic"] if draw.opset >= 11 and len(shape) == 4 else []))
     if draw.opset < 9:
         scales = [max(1.0, scale) for scale in scales]
