@@ -78,10 +78,6 @@ def global_pooling(draw: Draw, name: str) -> str:
     return draw.node(draw.choose(["GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"]), [name])
 
 
-def _per_channel(draw: Draw, channels: int) -> Array:
-    return draw.numbers((channels,))
-
-
 @maker(2, "f", (2, 5), finite=True)
 def batch_norm(draw: Draw, name: str) -> str:
     channels = draw.values[name].shape[1]
@@ -219,13 +215,10 @@ def quantised_pair(draw: Draw, name: str) -> str:
     numbers = [draw.constant(scale), draw.constant(zero)]
     if draw.chance(0.15) and kind is np.uint8 and not count:
         numbers = numbers[:1]  # uint8 and 0 are the default
-        zero = np.zeros((), np.uint8)
     quantised = draw.node("QuantizeLinear", [name, *numbers], **more)
-    if draw.chance(0.25):
-        axis = draw.values[name].ndim and draw.whole(0, draw.values[name].ndim - 1)
-        order = [int(at) for at in draw.rng.permutation(len(shape))] if draw.mixes else [*range(len(shape))]
-        if not count and len(shape) > 1 and axis:
-            quantised = draw.node("Transpose", [quantised], perm=order)
+    if draw.mixes and not count and draw.chance(0.3):
+        order = [int(at) for at in draw.rng.permutation(len(shape))]
+        quantised = draw.node("Transpose", [quantised], perm=order)
     if draw.chance(0.3):
         other = _zero_point(draw, kind, count, draw.chance(0.3))
         numbers = [draw.constant((scale * draw.choose([1, 2])).astype(np.float32)), draw.constant(other)]
