@@ -208,7 +208,7 @@ def _noisy(
     noise = relative * np.abs(value) + of_largest * largest
     if other is not None:  # more than rounding is no noise
         distance = np.abs(value - other)
-        noise = np.where(distance <= 1e-4 * largest, np.maximum(noise, distance), noise)
+        noise = np.where(distance <= 1e-3 * largest, np.maximum(noise, distance), noise)
     noise = np.where(finite, noise, 0) * rng.choice([-1.0, 1.0], value.shape)
     return np.where(finite, value + noise, value).astype(np.float32)
 
