@@ -167,7 +167,7 @@ def sharded(graphs: int, seed: int, processes: int, shrink: int, folder: Path) -
     with tempfile.TemporaryDirectory() as scratch:
         logs = [Path(scratch) / str(shard) for shard in range(processes)]
         with ThreadPoolExecutor(processes) as pool:
-            list(pool.map(lambda shard: _shard(command, shard, logs[shard], folder), range(processes)))
+            list(pool.map(lambda shard: keep_running(command, shard, logs[shard], folder), range(processes)))
         for log in logs:
             for line in log.read_text().splitlines():
                 found, number, why = json.loads(line)
@@ -183,7 +183,7 @@ def sharded(graphs: int, seed: int, processes: int, shrink: int, folder: Path) -
     return summary
 
 
-def _shard(command: list[str], shard: int, log: Path, folder: Path) -> None:
+def keep_running(command: list[str], shard: int, log: Path, folder: Path) -> None:
     """Runs a worker, again after each crash until it reaches the end. The file of a crash is kept."""
     log.touch()
     while True:

@@ -14,6 +14,9 @@ import gpunn
 Array = npt.NDArray[Any]
 
 
+IMAGES = 4  # dimensions of a batch of images
+
+
 class UnusableError(Exception):
     """A file was loaded, but the model does not take the input of the file's graph."""
 
@@ -22,11 +25,14 @@ def run(file: Path, x: Array) -> Array:
     """The output for the input that the file's graph takes. A refusal raises :class:`gpunn.Error`.
 
     The array is a batch if the model's samples have one dimension less. Otherwise it is one sample, and the dimension
-    of one row is taken off the answer.
+    of one row is taken off the answer. Images whose channels the graph puts first are given with channels first, as
+    docs/onnx-import.md says.
     """
     model = gpunn.load(file, backend="cpu", threads=1, max_batch=max(1, len(x)) if x.ndim else 1)
     sample = tuple(model.inputs[0].shape)
     whole = len(sample) == x.ndim and sample == x.shape
+    if sample != x.shape[1:] and x.ndim == IMAGES and sample == (x.shape[3], x.shape[1], x.shape[2]):
+        x = np.ascontiguousarray(np.moveaxis(x, 3, 1))
     try:
         found = np.asarray(model.run(x[np.newaxis] if whole else x, "outputs"))
     except gpunn.Error as error:
@@ -35,12 +41,13 @@ def run(file: Path, x: Array) -> Array:
 
 
 def reason(error: Exception) -> str:
-    """A refusal without its file, its node, the names of values and shapes, so that equal reasons can be counted."""
+    """A refusal without its file and node, names, shapes and fractions, so that equal reasons can be counted."""
     lines = [line.strip() for line in str(error).strip().splitlines()]
     # An error of several nodes has a line for each.
     text = next((line for line in lines if re.match(r"[\w.]+ '", line)), lines[-1])
     text = re.sub(r"^(?:\S+\.onnx: )?(?:[\w.]+ '[^']*' \(opset \d+\): )?", "", text)
     text = re.sub(r"'[^']*'", "'...'", text)
+    text = re.sub(r"-?\d+\.\d[\d.e+-]*", "...", text)
     return re.sub(r"\[[^\]]*[\dN][^\]]*\]", "[...]", text)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from onnx import TensorProto
 
 import onnx_makers
-from onnx_graphs import Array, Draw, RefusedError
+from onnx_compare import Array
+from onnx_graphs import Draw, RefusedError
 from onnx_makers import broadcast_shape, maker
 
 INT64 = np.int64

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from onnx_graphs import Array, Draw, RefusedError
+from onnx_compare import Array
+from onnx_graphs import Draw, RefusedError
 from onnx_makers import broadcast_shape, maker, partner
 
 INT64 = np.int64
@@ -290,11 +291,9 @@ def softmax(draw: Draw, name: str) -> str:
 def matmul(draw: Draw, name: str) -> str:
     shape = draw.values[name].shape
     if draw.chance(0.7):
-        others = [(), (2,), (shape[-1], 3), (1, shape[-1], 2)]
-        leading = broadcast_shape(draw, shape[:-2]) if len(shape) > 2 else ()
-        size: tuple[int, ...] = draw.choose([(shape[-1],), (shape[-1], draw.whole(1, 4)), (*leading, shape[-1], 2)])
-        if size in others and draw.chance(0.1):
-            size = (1, *size)
+        leading = broadcast_shape(draw, shape[:-2])
+        sizes = [(shape[-1],), (shape[-1], draw.whole(1, 4)), (*leading, shape[-1], 2), (1, shape[-1], 2)]
+        size: tuple[int, ...] = draw.choose(sizes)
         return draw.node("MatMul", [name, draw.constant(draw.numbers(size))])
     if len(shape) < 2 or (len(shape) == 2 and not draw.mixes):
         raise RefusedError("it mixes the batch")

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import onnx
 
-from onnx_graphs import Array, Graph, RefusedError, answers
+from onnx_compare import Array
+from onnx_graphs import Graph, RefusedError, answers
 
 Fails = Callable[[Graph], bool]
 

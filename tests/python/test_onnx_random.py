@@ -6,7 +6,9 @@ GPUNN_ONNX_FOLDER the folder for the smallest forms of wrong graphs. The test pr
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ import onnx
 import onnxruntime
 
 import onnx_campaign
+import onnx_compare
 import onnx_graphs
 from onnx_compare import Array
 
@@ -91,6 +94,47 @@ def test_a_planted_fault_is_found_and_made_small(tmp_path: Path) -> None:
         stored = np.load(tmp_path / f"2-{number}.npz")
         assert stored["x"].size == 1
         assert not np.array_equal(_runs_wrongly(tmp_path / f"2-{number}.onnx", stored["x"]), stored["y"])
+
+
+CRASHING = """
+import os, signal, sys
+done = int(sys.argv[-1].removeprefix("--done="))
+for number in range(4)[done:]:
+    print(f'["begin", {number}, ""]', flush=True)
+    if number in (0, 2):
+        os.kill(os.getpid(), signal.SIGKILL)
+    print(f'["equal", {number}, ""]', flush=True)
+"""
+
+
+def test_a_worker_that_crashes_is_started_again_behind_the_graph(tmp_path: Path) -> None:
+    (tmp_path / "shard5").mkdir()
+    (tmp_path / "shard5" / onnx_campaign.FILE).write_text("the file of the crash")
+    onnx_campaign.keep_running([sys.executable, "-c", CRASHING], 5, tmp_path / "log", tmp_path)
+    verdicts = [json.loads(line)[:2] for line in (tmp_path / "log").read_text().splitlines()[1::2]]
+    assert verdicts == [["crash", 0], ["equal", 1], ["crash", 2], ["equal", 3]]
+    assert (tmp_path / "crash-0.onnx").read_text() == "the file of the crash"
+
+
+@pytest.mark.parametrize(
+    ("found", "expected", "equal"),
+    [
+        ([1.0, 2.0], [1.0, 2.0 + 1e-7], True),
+        ([1.0, 2.0], [1.0, 2.1], False),
+        ([np.nan, 1.0], [np.nan, 1.0], True),
+        ([np.nan, 1.0], [0.0, 1.0], False),
+        ([0.0, 1.0], [np.nan, 1.0], False),
+        ([np.inf, -np.inf], [np.inf, -np.inf], True),
+        ([np.inf, 1.0], [-np.inf, 1.0], False),
+        ([3.4e38, 1.0], [np.inf, 1.0], False),
+        ([np.inf, 1.0], [3.4e38, 1.0], False),
+        ([[1.0, 2.0]], [1.0, 2.0], False),
+        ([1.0, 0.0], [True, False], True),
+    ],
+)
+def test_what_counts_as_a_difference(found: list[Any], expected: list[Any], equal: bool) -> None:
+    for relative in (0.0, 1e-6):
+        assert (onnx_compare.difference(np.array(found), np.array(expected), relative, 1e-6) == "") is equal
 
 
 def test_a_right_runtime_has_no_wrong_graph(tmp_path: Path) -> None:
