@@ -30,7 +30,7 @@ def run(file: Path, x: Array) -> Array:
     """
     model = gpunn.load(file, backend="cpu", threads=1, max_batch=max(1, len(x)) if x.ndim else 1)
     sample = tuple(model.inputs[0].shape)
-    whole = len(sample) == x.ndim and sample == x.shape
+    whole = sample == x.shape or x.ndim == 0
     if sample != x.shape[1:] and x.ndim == IMAGES and sample == (x.shape[3], x.shape[1], x.shape[2]):
         x = np.ascontiguousarray(np.moveaxis(x, 3, 1))
     try:

@@ -9,9 +9,9 @@ std::vector<LayerType> trigonometry_layers() {
     const char *name, *help;
   };
   constexpr std::array kFunctions = {
-      Function{"sin", "The sine of x in radians; exact to f32 up to |x| = 1e5."},
-      Function{"cos", "The cosine of x in radians; exact to f32 up to |x| = 1e5."},
-      Function{"tan", "The tangent of x in radians; exact to f32 up to |x| = 1e5."},
+      Function{"sin", "The sine of x in radians; NaN for |x| above 1e5, which f32 can't reduce."},
+      Function{"cos", "The cosine of x in radians; NaN for |x| above 1e5, which f32 can't reduce."},
+      Function{"tan", "The tangent of x in radians; NaN for |x| above 1e5, which f32 can't reduce."},
       Function{"asin", "The inverse sine, in radians."},
       Function{"acos", "The inverse cosine, in radians."},
       Function{"atan", "The inverse tangent, in radians."},

@@ -1,5 +1,6 @@
 // Polynomials of f32 after a reduction of the range: S. L. Moshier, Cephes Mathematical Library, release 2.2 (1992),
 // single precision.
+#include <cmath>
 #include <initializer_list>
 #include <numbers>
 
@@ -33,13 +34,16 @@ ValueId magnitude(Expressions& e, ValueId x) { return e.maximum(x, e.scaled(x, -
 ValueId negated(Expressions& e, ValueId x) { return e.scaled(x, -1); }
 ValueId is_negative(Expressions& e, ValueId x) { return e.less(x, e.constant(0)); }
 
-// sin(x + quarters pi / 2). x - n pi / 2 is taken in three parts, the first of which is exact.
+// sin(x + quarters pi / 2). x - n pi / 2 is taken in three parts, the first of which is exact up to an x of 1e5. Nothing of
+// the sine of a larger one would be right.
 ValueId sine(Expressions& e, ValueId x, int quarters) {
   const ValueId n = rounded(e, e.scaled(x, 1 / kHalfPi));
   ValueId r = x;
   for (const double part : {1.5703125, 4.837512969970703125e-4, 7.54978995489188216e-8}) {
     r = e.sub(r, e.scaled(n, part));
   }
+  constexpr double kLargest = 1e5;
+  r = e.select(e.less_equal(magnitude(e, x), e.constant(kLargest)), r, e.constant(std::nan("")));
   const ValueId z = e.mul(r, r);
   const ValueId s = odd_series(e, r, {-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1});
   const ValueId even =
