@@ -77,7 +77,7 @@ std::map<std::string, std::vector<OpRow>> all_rows() {
   std::map<std::string, std::vector<OpRow>> table;
   for (const auto& rows : {activation_rows(), attention_rows(), einsum_rows(), convolution_rows(), elementwise_rows(),
                            linear_rows(), normalization_rows(), piece_rows(), quantization_rows(), pooling_rows(),
-                           reduction_rows(), resizing_rows(), shape_rows(), suppression_rows()}) {
+                           recurrent_rows(), reduction_rows(), resizing_rows(), shape_rows(), suppression_rows()}) {
     for (const OpRow& row : rows) table[std::string(row.op)].push_back(row);
   }
   return table;

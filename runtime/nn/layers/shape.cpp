@@ -15,14 +15,6 @@ namespace {
 using graph::Attributes;
 using graph::ValueId;
 
-// Dimension 0, the batch's, included.
-ValueId permute(const LayerContext& c, ValueId x, const std::vector<int32_t>& order) {
-  gpunn_transpose_attrs attrs{};
-  attrs.rank = static_cast<int32_t>(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) attrs.permutation[i] = order[i];
-  return c.graph.add1(GPUNN_OP_TRANSPOSE, c.layer.name, Attributes::of(attrs), {x});
-}
-
 ValueId flatten(const LayerContext& c) {
   const Shape x = c.input_shape();
   return view(c, c.inputs[0], {x[0], element_count(Shape(x.begin() + 1, x.end()))});
@@ -63,12 +55,12 @@ ValueId transpose(const LayerContext& c) {
 
 ValueId pad(const LayerContext& c) {
   const Shape x = c.input_shape();
-  require_image(x);
-  const Margins margins = c.arguments.margins("padding");
+  const Margins margins = c.arguments.margins("padding", require_space(x));
   if (c.arguments.choice("mode") == "zeros") return padded(c, c.inputs[0], margins);
-  const auto [top, bottom, left, right] = margins;
+  require_image(x);
+  const int64_t top = margins[0], bottom = margins[1], left = margins[2], right = margins[3];
   if (std::max(top, bottom) >= x[2] || std::max(left, right) >= x[3]) {
-    fail("an image is mirrored in less than its own rows and columns: the padding is " + by(margins) + ", the input " +
+    fail("an image is mirrored in less than its own rows and columns: the padding is " + by_margins(margins) + ", the input " +
          to_string(x));
   }
   if (std::max({top, bottom, left, right}) == 0) return c.inputs[0];
