@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <optional>
 
 #include "interchange/onnx/elements.hpp"
 #include "interchange/onnx/fold.hpp"
@@ -239,29 +240,41 @@ bool transpose_constant(Call& call) {
   return true;
 }
 
+// A shape that a constant is given, of which one dimension may be the batch: as many equal parts as it has rows are kept
+// as one.
+struct GivenShape {
+  Shape sizes;
+  std::optional<std::size_t> batch;
+};
+
+GivenShape given_shape(const Call& call, std::size_t input) {
+  GivenShape given;
+  for (const Size& size : call.constant(input, "the shape").integers) {
+    if (size.of_batch && (given.batch || size.factor != 1)) {
+      throw Unsupported("the shape depends on the size of the batch twice");
+    }
+    if (size.of_batch) given.batch = given.sizes.size();
+    given.sizes.push_back(size.factor);
+  }
+  return given;
+}
+
+void give_of_batch(Call& call, Constant constant, const std::optional<std::size_t>& batch) {
+  Value value = constant_value(std::move(constant));
+  if (batch) value.shape[*batch] = {1, true};
+  call.give(std::move(value));
+}
+
 bool expand_constant(Call& call) {
   if (!all_known(call)) return false;
   const Constant& from = call.constant(0, "the data");
-  // As many rows as the batch has, as of a class token, are kept as one.
-  const Constant& wanted = call.constant(1, "the shape");
-  if (!wanted.integers.empty() && wanted.integers.front() == Size{1, true}) {
-    Constant row = wanted;
-    row.integers.front() = {1, false};
-    Shape sizes;
-    for (const Size& size : row.integers) {
-      if (size.of_batch) throw Unsupported("the shape depends on the size of the batch twice");
-      sizes.push_back(size.factor);
-    }
-    const Shape shape = broadcast_shape(from.shape, sizes);
-    if (shape.size() != sizes.size() || shape.front() != 1) throw Unsupported("its constant differs along the batch");
-    Value one =
-        constant_value(taken(call, from, shape, [&](int64_t i) { return broadcast_place(i, shape, from.shape); }));
-    one.shape.front() = {1, true};
-    call.give(std::move(one));
-    return true;
+  const GivenShape given = given_shape(call, 1);
+  const Shape shape = broadcast_shape(from.shape, given.sizes);
+  if (given.batch && (shape.size() != given.sizes.size() || shape[*given.batch] != 1)) {
+    throw Unsupported("its constant differs along the batch");
   }
-  const Shape shape = broadcast_shape(from.shape, call.integers(1, "the shape"));
-  call.give_constant(taken(call, from, shape, [&](int64_t i) { return broadcast_place(i, shape, from.shape); }));
+  give_of_batch(call, taken(call, from, shape, [&](int64_t i) { return broadcast_place(i, shape, from.shape); }),
+                given.batch);
   return true;
 }
 
@@ -309,8 +322,9 @@ bool constant_of_shape(Call& call) {
   const Constant* value = call.tensor("value");
   if (value != nullptr && checked_count(value->shape) != 1) throw Unsupported("its value is not one number");
   const Constant zero = floats_constant({1}, {0});
-  call.give_constant(
-      taken(call, value == nullptr ? zero : *value, call.integers(0, "the shape"), [](int64_t) { return 0; }));
+  const GivenShape given = given_shape(call, 0);
+  give_of_batch(call, taken(call, value == nullptr ? zero : *value, given.sizes, [](int64_t) { return 0; }),
+                given.batch);
   return true;
 }
 

@@ -70,7 +70,7 @@ bool leaves_batch_in_place(std::string_view op) {
                                        "Softplus",    "Softsign",  "Split",
                                        "Sqrt",        "Sub",       "Sum",
                                        "Swish",       "Tanh",      "Where"};
-  return std::ranges::find(kOps, op) != std::end(kOps);
+  return std::ranges::find(kOps, op) != std::end(kOps) || op.starts_with("Reduce");
 }
 
 std::map<std::string, std::vector<OpRow>> all_rows() {

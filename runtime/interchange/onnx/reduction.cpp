@@ -1,9 +1,11 @@
 // Means, sums, maxima and norms over dimensions of a row.
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string_view>
 
 #include "interchange/onnx/importer.hpp"
+#include "interchange/onnx/placement.hpp"
 
 namespace gpunn::interchange {
 
@@ -100,7 +102,20 @@ Value norm_of(Call& call, Norm norm, const Axes& axes) {
   return log_of_exponentials(call, x, axes);
 }
 
+// Where the batch is not in front, the dimensions keep their places until it is back in its own.
+void reduce_placed(Call& call, Norm norm, std::vector<int64_t> axes) {
+  const std::size_t rank = call.data(0).shape.size();
+  std::vector<int64_t> mapped;
+  for (const int64_t axis : axes) mapped.push_back(static_cast<int64_t>(call.dimension(axis, rank)));
+  const Value kept = call.in_place(norm_of(call, norm, sound(call, mapped, true)));
+  if (call.integer("keepdims", 1) != 0) return call.importer().set_value(call.node().outputs.front(), kept);
+  for (int64_t& axis : axes) axis += axis < 0 ? std::ssize(kept.shape) : 0;
+  std::ranges::sort(axes);
+  call.importer().set_value(call.node().outputs.front(), squeezed(call, kept, axes));
+}
+
 void reduce_over(Call& call, Norm norm, const std::vector<int64_t>& axes) {
+  if (!axes.empty() && call.place() != BatchPlace()) return reduce_placed(call, norm, axes);
   if (!axes.empty()) return call.give(norm_of(call, norm, sound(call, axes, call.integer("keepdims", 1) != 0)));
   const bool is_plain = norm == Norm::mean || norm == Norm::sum || norm == Norm::max || norm == Norm::min;
   if (call.integer("noop_with_empty_axes", 0) == 0 || !is_plain) throw Unsupported("reduces the batch");
