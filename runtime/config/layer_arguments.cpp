@@ -54,8 +54,7 @@ std::string expectation(const LayerKey& key) {
       return "one of " + join(key.choices, ", ");
     case LayerValue::sizes:
     case LayerValue::padding:
-    case LayerValue::margins:
-      {
+    case LayerValue::margins: {
       std::string result = "an integer" + suffix;
       for (const std::string& form : forms(key)) result += ", or " + form;
       return result;
@@ -211,16 +210,16 @@ std::vector<int64_t> LayerArguments::list(std::string_view key) const {
 }
 
 std::vector<int64_t> LayerArguments::sizes(std::string_view key, std::size_t dimensions) const {
-  const std::vector<int64_t> given = list(key);
+  std::vector<int64_t> given = list(key);
   if (given.size() == 1) return std::vector<int64_t>(dimensions, given.front());
   if (given.size() == dimensions) return given;
-  throw Error(std::string(key) + ": expected an integer, or one for each of the input's " +
-                  std::to_string(dimensions) + " dimensions behind the channels, found " + shown(texts(key)),
+  throw Error(std::string(key) + ": expected an integer, or one for each of the input's " + std::to_string(dimensions) +
+                  " dimensions behind the channels, found " + shown(texts(key)),
               ExitCode::usage);
 }
 
 std::vector<int64_t> LayerArguments::margins(std::string_view key, std::size_t dimensions) const {
-  const std::vector<int64_t> given = list(key);
+  std::vector<int64_t> given = list(key);
   if (given.size() == 2 * dimensions) return given;
   std::vector<int64_t> sides;
   for (const int64_t size : sizes(key, dimensions)) sides.insert(sides.end(), 2, size);

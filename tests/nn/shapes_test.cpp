@@ -47,9 +47,10 @@ TEST_CASE("a layer on the wrong number of dimensions") {
         "flatten in front");
   CHECK(shape_error("conv2d: {name: c, filters: 2, kernel: 3}", {2}) ==
         "m:3:1: conv2d 'c': expected an input of [N, channels, rows, columns], found [1, 2]");
-  CHECK(shape_error("max_pool: {name: p, window: 2}", {784}) ==
-        "m:3:1: max_pool 'p': expected an input of [N, channels, length], [N, channels, rows, columns] or [N, channels, "
-        "planes, rows, columns], found [1, 784]");
+  CHECK(
+      shape_error("max_pool: {name: p, window: 2}", {784}) ==
+      "m:3:1: max_pool 'p': expected an input of [N, channels, length], [N, channels, rows, columns] or [N, channels, "
+      "planes, rows, columns], found [1, 784]");
   CHECK(shape_error("conv3d: {name: c, filters: 2, kernel: 3}", {2, 8, 8}) ==
         "m:3:1: conv3d 'c': expected an input of [N, channels, planes, rows, columns], found [1, 2, 8, 8]");
   CHECK(shape_error("lstm: {name: l, units: 2}", {8}) ==

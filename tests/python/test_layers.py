@@ -30,7 +30,10 @@ EXAMPLES: list[tuple[gnn.Layer, dict[str, object]]] = [
     (gnn.Conv3d(3, 8, (1, 2, 3), padding=(0, 1, 1)), {"filters": 8, "kernel": [1, 2, 3], "padding": [0, 1, 1]}),
     (gnn.ConvTranspose3d(3, 8, 2, 2), {"filters": 8, "kernel": 2, "stride": 2}),
     (gnn.LSTM(5, 7), {"units": 7}),
-    (gnn.LSTM(5, 7, False, True, output="last"), {"units": 7, "bias": False, "direction": "bidirectional", "output": "last"}),
+    (
+        gnn.LSTM(5, 7, False, True, output="last"),
+        {"units": 7, "bias": False, "direction": "bidirectional", "output": "last"},
+    ),
     (gnn.GRU(5, 7, linear_before_reset=False), {"units": 7, "linear_before_reset": False}),
     (gnn.RNN(5, 7, direction="reverse", activation="relu"), {"units": 7, "direction": "reverse", "activation": "relu"}),
     (gnn.MaxPool3d(3, 2, 1, 2), {"window": 3, "stride": 2, "padding": 1, "dilation": 2}),
@@ -178,7 +181,10 @@ def test_a_shipped_model_with_blocks_and_parameters(source: Path) -> None:
         (lambda: gnn.Sequential([gnn.Linear(5, 3)], input_shape=(4,)), "in_features is 5, and its input has 4"),
         (lambda: gnn.Sequential([gnn.Conv2d(1, 4, 3)], input_shape=(3, 8, 8)), "in_channels is 1, and its input has 3"),
         (lambda: gnn.Sequential([gnn.BatchNorm2d(7)], input_shape=(3, 8, 8)), "num_features is 7"),
-        (lambda: gnn.Sequential([gnn.Conv3d(1, 4, 3)], input_shape=(2, 5, 5, 5)), "in_channels is 1, and its input has 2"),
+        (
+            lambda: gnn.Sequential([gnn.Conv3d(1, 4, 3)], input_shape=(2, 5, 5, 5)),
+            "in_channels is 1, and its input has 2",
+        ),
         (lambda: gnn.Sequential([gnn.GRU(5, 4)], input_shape=(6, 3)), "input_size is 5, and its input has 3"),
         (lambda: gnn.Sequential([gnn.Conv2d(1, 4, 9)], input_shape=(1, 5, 5)), "conv2d"),
         (lambda: gnn.Sequential([gnn.Linear(4, -1)], input_shape=(4,)), "at least 1"),

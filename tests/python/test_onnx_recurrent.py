@@ -21,7 +21,7 @@ ort: Any = pytest.importorskip("onnxruntime", reason="needs the package onnxrunt
 helper: Any = pytest.importorskip("onnx.helper")
 
 Array = npt.NDArray[np.float32]
-CASES = int(os.environ.get("GPUNN_ONNX_CASES", "40"))
+CASES = int(os.environ.get("GPUNN_ONNX_CASES", "60"))
 OPSET = 21
 
 
@@ -115,8 +115,8 @@ def activations(g: Graph, op: str, directions: int) -> dict[str, Any]:
 
 def first_state(g: Graph, kind: str, rows: int, features: int, directions: int, units: int, layout: int) -> str:
     if kind == "constant":
-        state = g.rng.normal(size=(1, directions, units)).astype(np.float32).repeat(rows, 0)
-        return g.constant(state if layout else state.transpose(1, 0, 2))
+        values = g.rng.normal(size=(1, directions, units)).astype(np.float32).repeat(rows, 0)
+        return g.constant(values if layout else values.transpose(1, 0, 2))
     (first,) = g.add("Gather", ["x", g.constant(np.int64(0))], axis=1)
     (flat,) = g.add("Gemm", [first, g.weights(features, directions * units)])
     (state,) = g.add("Reshape", [flat, g.constant(np.array([0, directions, units]))])

@@ -22,7 +22,12 @@ std::vector<LayerType> pooling_layers() {
   std::vector<LayerKey> of_max = window_keys("Border on each side that never wins."),
                         of_mean = window_keys("Zeros on each side.");
   of_max.push_back({"ceil_mode", V::boolean, "false", {}, {}, last + "."});
-  of_mean.push_back({"count_padding", V::boolean, "true", {}, {}, "Whether a mean is over the zeros too; if not, the padding is below the window."});
+  of_mean.push_back({"count_padding",
+                     V::boolean,
+                     "true",
+                     {},
+                     {},
+                     "Whether a mean is over the zeros too; if not, the padding is below the window."});
   of_mean.push_back({"ceil_mode", V::boolean, "false", {}, {}, last + "; its mean is over that part."});
   return {
       {"max_pool", "The largest of each window of [C, L], [C, H, W] or [C, D, H, W].", 1, std::move(of_max)},

@@ -28,9 +28,12 @@ std::vector<int64_t> kernel_of(const Constant& weights) { return {weights.shape.
 // The layer of a node, whose keys begin with those that each convolution has.
 void give_convolution(Call& call, const Window& w, const Constant& weights, int64_t filters, int64_t groups,
                       const std::string& suffix, Keys more) {
-  Keys keys = {{"filters", {std::to_string(filters)}}, {"kernel", texts(w.kernel)},
-               {"stride", texts(w.stride)},            {"padding", w.margins()},
-               {"dilation", texts(w.dilation)},        {"groups", {std::to_string(groups)}},
+  Keys keys = {{"filters", {std::to_string(filters)}},
+               {"kernel", texts(w.kernel)},
+               {"stride", texts(w.stride)},
+               {"padding", w.margins()},
+               {"dilation", texts(w.dilation)},
+               {"groups", {std::to_string(groups)}},
                {"bias", {text(call.has(2))}}};
   keys.insert(keys.end(), more.begin(), more.end());
   Value y = call.layer("conv" + std::to_string(w.dimensions()) + "d" + suffix, {&w.x}, keys, w.with_channels(filters));
@@ -89,7 +92,8 @@ void transposed_convolution(Call& call) {
     refuse_weights(call, weights, groups);
   }
   size_transposed(call, w, more);
-  give_convolution(call, w, weights, weights.shape[1] * groups, groups, "_transpose", {{"output_padding", texts(more)}});
+  give_convolution(call, w, weights, weights.shape[1] * groups, groups, "_transpose",
+                   {{"output_padding", texts(more)}});
 }
 
 }  // namespace

@@ -240,8 +240,8 @@ bool transpose_constant(Call& call) {
   return true;
 }
 
-// A shape that a constant is given, of which one dimension may be the batch: as many equal parts as it has rows are kept
-// as one.
+// A shape that a constant is given, of which one dimension may be the batch: as many equal parts as it has rows are
+// kept as one.
 struct GivenShape {
   Shape sizes;
   std::optional<std::size_t> batch;

@@ -104,6 +104,7 @@ Value joined_with_constant(Call& call, const Value& x, const Constant& constant,
   if (own != like || !is_floating(constant.element)) {
     throw Unsupported("joins " + to_string(x.shape) + " and a constant of " + gpunn::to_string(constant.shape));
   }
+  if (own[dimension] == 0) return x;
   const bool is_token = in_front && dimension == 0 && row.size() == 2 && own.front() == 1;
   Shape whole = row;
   whole[dimension] += own[dimension];

@@ -259,7 +259,8 @@ class Recurrent {
       const int64_t start = ((direction * parts + of_part) * gates + gate) * block;
       std::copy_n(values.begin() + start, block, std::back_inserter(result));
     }
-    return floats_constant({std::ssize(result)}, std::move(result));
+    Shape shape{std::ssize(result)};
+    return floats_constant(std::move(shape), std::move(result));
   }
 
   void set_weights(const Value& y, const Layer& one) {
@@ -300,7 +301,8 @@ class Recurrent {
     const std::size_t states = kind_.has_cell ? 2 : 1;
     constexpr std::size_t kFirstState = 5;
     std::vector<Value> data;
-    std::vector<std::vector<float>> constants(states, std::vector<float>(static_cast<std::size_t>(directions_ * units_)));
+    std::vector<std::vector<float>> constants(states,
+                                              std::vector<float>(static_cast<std::size_t>(directions_ * units_)));
     bool is_trained = false;
     for (std::size_t i = states; i-- > 0;) {
       if (!call_.has(kFirstState + i)) {
@@ -327,8 +329,7 @@ class Recurrent {
     const std::string suffix = layers_.size() > 1 ? one.direction : "";
     const int64_t rows = output == "sequence_and_cell" ? steps_ + 1 : steps_;
     const int64_t width = one.directions * units_;
-    const Value y =
-        call_.layer(kind_.layer, from, keys, output == "last" ? Shape{width} : Shape{rows, width}, suffix);
+    Value y = call_.layer(kind_.layer, from, keys, output == "last" ? Shape{width} : Shape{rows, width}, suffix);
     for (std::size_t i = data.size(); has_tensors && i < states; ++i) {
       call_.set_tensor(y, i == 0 ? "initial_h" : "initial_c", {one.directions, units_}, part_of(constants[i], one));
     }

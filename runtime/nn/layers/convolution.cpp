@@ -27,9 +27,7 @@ struct Convolution {
     for (std::size_t i = 0; i < dimensions; ++i) result.push_back(dilation[i] * (kernel[i] - 1) + 1);
     return result;
   }
-  int64_t kernel_size() const {
-    return std::accumulate(kernel.begin(), kernel.end(), int64_t{1}, std::multiplies<>());
-  }
+  int64_t kernel_size() const { return std::accumulate(kernel.begin(), kernel.end(), int64_t{1}, std::multiplies<>()); }
   // The part of a number a dimension, or of margins, that an op's attributes have.
   static Sizes last_two(const Sizes& sizes, int64_t otherwise) {
     return {sizes.size() > 1 ? sizes[sizes.size() - 2] : otherwise, sizes.back()};
@@ -94,8 +92,7 @@ ValueId image_weight(const LayerContext& c, ValueId w) {
 ValueId planes_as_channels(const LayerContext& c, ValueId x, const Convolution& conv, int64_t planes) {
   Expressions e(c.graph, c.layer.name);
   const Shape s = e.shape(x);
-  std::vector<ValueId> seen =
-      taps(c, planes_first(c, x), 1, conv.kernel[0], conv.dilation[0], conv.stride[0], planes);
+  std::vector<ValueId> seen = taps(c, planes_first(c, x), 1, conv.kernel[0], conv.dilation[0], conv.stride[0], planes);
   for (ValueId& tap : seen) tap = e.view(tap, {s[0], planes, s[1], 1, s[3] * s[4]});
   return e.view(joined(e, seen, 3), {s[0] * planes, s[1] * conv.kernel[0], s[3], s[4]});
 }

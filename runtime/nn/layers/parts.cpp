@@ -33,9 +33,10 @@ void require_channels_in_multiple(const Shape& x, int64_t of, const char* what) 
 
 std::size_t require_space(const Shape& shape) {
   if (shape.size() < 3 || shape.size() > 5) {
-    fail("expected an input of [N, channels, length], [N, channels, rows, columns] or [N, channels, planes, rows, "
-         "columns], found " +
-         to_string(shape));
+    fail(
+        "expected an input of [N, channels, length], [N, channels, rows, columns] or [N, channels, planes, rows, "
+        "columns], found " +
+        to_string(shape));
   }
   return shape.size() - 2;
 }

@@ -33,7 +33,7 @@ std::size_t require_space(const Shape& shape);
 // "groups".
 void require_channels_in_multiple(const Shape& x, int64_t of, const char* what);
 
-std::string by(const Sizes& sizes);           // "3x5"
+std::string by(const Sizes& sizes);              // "3x5"
 std::string by_margins(const Margins& margins);  // likewise where both sides are equal, else "[1, 2, 3, 4]"
 void copy(const Sizes& from, int32_t (&to)[2]);
 

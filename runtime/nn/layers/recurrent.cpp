@@ -103,8 +103,8 @@ State next_of_lstm(const LayerContext& c, Expressions& e, const Weights& w, Valu
   const ValueId candidate = function_of(c, "")(e, part(e, all, 2, units));
   ValueId cell = e.mul(input, candidate);
   if (before.cell != kNoValue) {
-    const ValueId forget = c.arguments.boolean("coupled_gates") ? e.sub(e.constant(1), input)
-                                                                : gate(e, argument(1, 2, before.cell));
+    const ValueId forget =
+        c.arguments.boolean("coupled_gates") ? e.sub(e.constant(1), input) : gate(e, argument(1, 2, before.cell));
     cell = e.add(e.mul(forget, before.cell), cell);
   }
   const ValueId output = gate(e, argument(3, 1, cell));

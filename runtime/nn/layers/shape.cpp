@@ -60,8 +60,8 @@ ValueId pad(const LayerContext& c) {
   require_image(x);
   const int64_t top = margins[0], bottom = margins[1], left = margins[2], right = margins[3];
   if (std::max(top, bottom) >= x[2] || std::max(left, right) >= x[3]) {
-    fail("an image is mirrored in less than its own rows and columns: the padding is " + by_margins(margins) + ", the input " +
-         to_string(x));
+    fail("an image is mirrored in less than its own rows and columns: the padding is " + by_margins(margins) +
+         ", the input " + to_string(x));
   }
   if (std::max({top, bottom, left, right}) == 0) return c.inputs[0];
   const gpunn_reflect_pad2d_attrs attrs{.struct_size = 0,
