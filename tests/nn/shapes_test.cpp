@@ -80,7 +80,9 @@ TEST_CASE("windows of other dimensions than the input, and of padding alone") {
   CHECK(shape_error("max_pool: {name: p, window: 2, padding: 3}", {1, 5, 5}).empty());
 }
 
-TEST_CASE("a first state of another size") {
+TEST_CASE("a first state of another size, and more steps than are unrolled") {
+  CHECK(shape_error("rnn: {name: r, units: 4}", {5000, 3}) ==
+        "m:3:1: rnn 'r': the steps of a sample are unrolled, at most 4096; found an input of [1, 5000, 3]");
   CHECK(shape_error("slice: {name: h, dimension: 0, size: 1},\ngru: {name: g, units: 4, from: [input, h]}", {5, 3}) ==
         "m:4:1: gru 'g': expected a first state of [N, 1, 4], found [1, 1, 3] of 'h' in line 3");
 }

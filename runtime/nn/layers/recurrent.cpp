@@ -225,6 +225,11 @@ Run run_direction(const LayerContext& c, Expressions& e, const Cell& cell, bool 
 ValueId recurrent(const LayerContext& c, const Cell& cell) {
   const Shape x = c.input_shape();
   require_rank(x, 3, "[N, steps, features]", "");
+  constexpr int64_t kMostSteps = 4096;
+  if (x[1] > kMostSteps) {
+    fail("the steps of a sample are unrolled, at most " + std::to_string(kMostSteps) + "; found an input of " +
+         to_string(x));
+  }
   const int64_t units = c.arguments.integer("units");
   const std::string direction = c.arguments.choice("direction"), output = c.arguments.choice("output");
   const int64_t directions = direction == "bidirectional" ? 2 : 1;
