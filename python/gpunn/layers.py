@@ -503,7 +503,8 @@ class MaxPool2d(Layer):
         )
 
 
-MaxPool1d = MaxPool3d = MaxPool2d
+MaxPool1d = MaxPool2d
+MaxPool3d = MaxPool2d
 
 
 class AvgPool2d(Layer):
@@ -534,7 +535,8 @@ class AvgPool2d(Layer):
         )
 
 
-AvgPool1d = AvgPool3d = AvgPool2d
+AvgPool1d = AvgPool2d
+AvgPool3d = AvgPool2d
 
 
 class AdaptiveAvgPool2d(Layer):
@@ -546,7 +548,8 @@ class AdaptiveAvgPool2d(Layer):
         super().__init__(name, size=_size(output_size))
 
 
-AdaptiveAvgPool1d = AdaptiveAvgPool3d = AdaptiveAvgPool2d
+AdaptiveAvgPool1d = AdaptiveAvgPool2d
+AdaptiveAvgPool3d = AdaptiveAvgPool2d
 
 
 class GlobalAvgPool2d(Layer):

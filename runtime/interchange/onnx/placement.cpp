@@ -73,6 +73,13 @@ Value moved(Call& call, const Value& x, const std::vector<int64_t>& permutation)
 }
 
 std::optional<Value> regrouped(Call& call, const Value& x, const Sizes& to) {
+  // With the batch in front before and after, a row is any other shape of as many values.
+  if (!is_placed(x) && to.size() > 1 && x.shape.front() == Size{1, true} && to.front() == Size{1, true}) {
+    Shape row;
+    for (std::size_t i = 1; i < to.size(); ++i) row.push_back(to[i].factor);
+    const bool has_batch_twice = std::any_of(to.begin() + 1, to.end(), [](const Size& size) { return size.of_batch; });
+    if (!has_batch_twice && checked_count(row) == checked_count(row_of(x))) return call.reshaped(x, row);
+  }
   Sizes given = as_given(x).shape;
   const int64_t baked = call.importer().baked_batch();
   // The dimensions of the layer in the order in which x has them; those that are split become two.
