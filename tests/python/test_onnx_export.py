@@ -171,16 +171,30 @@ def every_volume_layer() -> gnn.Network:
     )
 
 
-def every_sequence_layer() -> gnn.Network:
+def every_sequence_layer(initial_state: str = "trained") -> gnn.Network:
     x = gnn.Input((4, 18))
     y = gnn.ConvTranspose1d(6, 5, 3, 2)(gnn.MaxPool1d(3, 2, 1)(gnn.Conv1d(4, 6, 3, padding=(1, 0))(x)))
     y = gnn.Permute((1, 0))(gnn.AvgPool1d(2)(y))
-    y = gnn.LSTM(5, 4, bidirectional=True, initial_state="trained", peepholes=True, output="sequence_and_cell")(y)
+    y = gnn.LSTM(5, 4, bidirectional=True, initial_state=initial_state, peepholes=True, output="sequence_and_cell")(y)
     y = gnn.GRU(8, 6, direction="reverse", linear_before_reset=False, gate_activation="hard_sigmoid", clip=2.0)(y)
     first = gnn.Reshape((1, 3))(gnn.Linear(6, 3)(gnn.GRU(6, 6, output="last")(y)))
     names = ["relu", "softsign", "softplus", "leaky_relu", "elu", "affine", "scaled_tanh", "thresholded_relu"]
     ends = [gnn.RNN(6, 3, activation=one, alpha=0.5, beta=0.5, output="last", clip=3.0)(y, first) for one in names]
     return gnn.Network(x, gnn.Concat()(*ends))
+
+
+@pytest.mark.parametrize(
+    ("build", "shape"),
+    [(every_volume_layer, (2, 5, 7, 6)), (lambda: every_sequence_layer("zeros"), (4, 18))],
+    ids=["volumes", "sequences"],
+)
+def test_volumes_and_sequences_are_read_again(build: Any, shape: tuple[int, ...], tmp_path: Path) -> None:
+    network = build()
+    x = np.random.default_rng(5).normal(size=(3, *shape)).astype(np.float32)
+    expected = network.forward(x)
+    network.save(tmp_path / "network.h5")
+    gpunn.export(tmp_path / "network.h5", tmp_path / "network.onnx")
+    np.testing.assert_allclose(gnn.Network.load(tmp_path / "network.onnx").forward(x), expected, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("fold", [False, True])

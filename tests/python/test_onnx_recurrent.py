@@ -49,7 +49,7 @@ class Graph:
         self.nodes.append(helper.make_node(op, inputs, names, name=f"node{len(self.nodes)}", **attributes))
         return names
 
-    def model(self, x: tuple[int, ...], output: str, opset: int = OPSET) -> bytes:
+    def model(self, x: tuple[int | str, ...], output: str, opset: int = OPSET) -> bytes:
         graph = helper.make_graph(
             self.nodes,
             "graph",
@@ -183,8 +183,9 @@ def test_recurrent_nodes(seed: int, tmp_path: Path) -> None:
 
 def window(seed: int) -> tuple[bytes, Array]:
     g = Graph(seed)
-    op = g.pick("Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool", "GlobalLpPool")
+    op = g.pick("Conv", "ConvTranspose", "MaxPool", "AveragePool", "LpPool", "GlobalLpPool", "GlobalAveragePool")
     n = int(g.rng.integers(1, 4))
+    frames = int(g.rng.integers(2, 4)) if n < 3 and g.pick(True, False, False) else 1
     groups = int(g.pick(1, 1, 2, 3))
     channels = groups * int(g.rng.integers(1, 3))
     kernel = [int(k) for k in g.rng.integers(1, 4, n)]
@@ -214,17 +215,26 @@ def window(seed: int) -> tuple[bytes, Array]:
         strides = more.get("strides", [1] * n)
         if op == "ConvTranspose" and g.pick(True, False):
             more["output_padding"] = [int(g.rng.integers(0, s)) for s in strides]
-    elif op == "GlobalLpPool":
-        more = {"p": g.pick(1, 2, 3)}
+    elif op.startswith("Global"):
+        more = {"p": g.pick(1, 2, 3)} if op == "GlobalLpPool" else {}
     else:
         more["ceil_mode"] = g.pick(0, 1)
         if op == "AveragePool":
             more["count_include_pad"] = g.pick(0, 1)
         if op == "LpPool":
             more["p"] = g.pick(1, 2, 3)
-    g.add(op, inputs, ["y"], **more)
-    x = g.rng.normal(size=(2, channels, *size)).astype(np.float32)
-    return g.model(("n", channels, *size), "y"), x  # type: ignore[arg-type]  # a size that is open has a name
+    if frames == 1:
+        g.add(op, inputs, ["y"], **more)
+        x = g.rng.normal(size=(2, channels, *size)).astype(np.float32)
+        return g.model(("n", channels, *size), "y"), x
+    # The frames of all samples together, as networks of videos have them.
+    (inputs[0],) = g.add("Reshape", ["x", g.constant(np.array([-1, channels, *size]))])
+    g.add(op, inputs, ["all"], **more)
+    x = g.rng.normal(size=(2, frames, channels, *size)).astype(np.float32)
+    shape = ("n", *x.shape[1:])
+    given = expected(g.model(shape, "all"), x).shape
+    g.add("Reshape", ["all", g.constant(np.array([-1, frames, *given[1:]]))], ["y"])
+    return g.model(shape, "y"), x
 
 
 @pytest.mark.parametrize("seed", range(CASES))

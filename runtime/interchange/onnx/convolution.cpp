@@ -6,10 +6,10 @@ namespace gpunn::interchange {
 
 namespace {
 
-// Weights [A, B, ...] of as many dimensions as the input has.
+// Weights [A, B, ...] of as many dimensions as the node's input has.
 const Constant& weights_of(const Call& call, const Window& w) {
   const Constant& weights = call.floats(1, "the weights");
-  const bool fits = weights.shape.size() == w.dimensions() + 2 &&
+  const bool fits = weights.shape.size() == w.dimensions() + (w.has_planes ? 1 : 2) &&
                     std::ranges::all_of(weights.shape, [](int64_t size) { return size >= 1; });
   if (!fits) {
     throw Unsupported("its weights " + gpunn::to_string(weights.shape) + " don't fit its input " +
@@ -18,7 +18,9 @@ const Constant& weights_of(const Call& call, const Window& w) {
   return weights;
 }
 
-std::vector<int64_t> kernel_of(const Constant& weights) { return {weights.shape.begin() + 2, weights.shape.end()}; }
+std::vector<int64_t> kernel_of(const Window& w, const Constant& weights) {
+  return w.with_planes({weights.shape.begin() + 2, weights.shape.end()}, 1);
+}
 
 [[noreturn]] void refuse_weights(const Call& call, const Constant& weights, int64_t groups) {
   throw Unsupported("its weights " + gpunn::to_string(weights.shape) + " in " + std::to_string(groups) +
@@ -36,16 +38,20 @@ void give_convolution(Call& call, const Window& w, const Constant& weights, int6
                {"groups", {std::to_string(groups)}},
                {"bias", {text(call.has(2))}}};
   keys.insert(keys.end(), more.begin(), more.end());
-  Value y = call.layer("conv" + std::to_string(w.dimensions()) + "d" + suffix, {&w.x}, keys, w.with_channels(filters));
-  call.set_tensor(y, "weight", weights.shape, weights);
+  const Value y =
+      call.layer("conv" + std::to_string(w.dimensions()) + "d" + suffix, {&w.x}, keys, w.with_channels(filters));
+  Shape shape = {weights.shape[0], weights.shape[1]};
+  shape.insert(shape.end(), w.kernel.begin(), w.kernel.end());
+  call.set_tensor(y, "weight", shape, weights);
   if (call.has(2)) call.set_tensor(y, "bias", {filters}, call.floats(2, "the biases"));
-  call.give(std::move(y));
+  call.give(w.finished(call, y));
 }
 
 void convolution(Call& call) {
-  const Constant& weights = weights_of(call, window_over_input(call));
+  Window w = window_over_input(call);
+  const Constant& weights = weights_of(call, w);
   const int64_t groups = call.integer("group", 1), filters = weights.shape[0];
-  const Window w = window_of(call, kernel_of(weights));
+  slide(call, w, kernel_of(w, weights));
   if (groups < 1 || filters % groups != 0 || w.row[0] % groups != 0 || weights.shape[1] != w.row[0] / groups) {
     refuse_weights(call, weights, groups);
   }
@@ -59,11 +65,12 @@ void size_transposed(const Call& call, Window& w, std::vector<int64_t>& more) {
   std::vector<int64_t> wanted;
   if (call.has_attribute("output_shape")) {
     wanted = call.list("output_shape");
-    const auto count = static_cast<std::ptrdiff_t>(w.dimensions());
+    const auto count = static_cast<std::ptrdiff_t>(w.dimensions()) - (w.has_planes ? 1 : 0);
     if (std::ssize(wanted) > count) wanted.erase(wanted.begin(), wanted.end() - count);
     if (std::ssize(wanted) != count) {
       throw Unsupported("its output_shape must be " + std::to_string(count) + " integers");
     }
+    wanted = w.with_planes(std::move(wanted), w.row[1]);
   } else if (same) {
     for (std::size_t i = 0; i < w.dimensions(); ++i) wanted.push_back(w.row[i + 1] * w.stride[i]);
   }
@@ -86,7 +93,7 @@ void transposed_convolution(Call& call) {
   Window w = window_over_input(call);
   const Constant& weights = weights_of(call, w);
   const int64_t groups = call.integer("group", 1);
-  read_window(call, w, kernel_of(weights));
+  read_window(call, w, kernel_of(w, weights));
   std::vector<int64_t> more = window_numbers(call, w, "output_padding", 1, 0, 0);
   if (groups < 1 || weights.shape[0] != w.row[0] || weights.shape[0] % groups != 0) {
     refuse_weights(call, weights, groups);

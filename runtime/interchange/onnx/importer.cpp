@@ -70,7 +70,8 @@ bool leaves_batch_in_place(std::string_view op) {
                                        "Softplus",    "Softsign",  "Split",
                                        "Sqrt",        "Sub",       "Sum",
                                        "Swish",       "Tanh",      "Where"};
-  return std::ranges::find(kOps, op) != std::end(kOps) || op.starts_with("Reduce");
+  return std::ranges::find(kOps, op) != std::end(kOps) || op.starts_with("Reduce") || op.ends_with("Pool") ||
+         op == "Conv" || op == "ConvTranspose";
 }
 
 std::map<std::string, std::vector<OpRow>> all_rows() {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "interchange/onnx/window.hpp"
 
@@ -15,9 +16,9 @@ Keys keys_of(const Window& w) {
 }
 
 void max_pool(Call& call) {
-  const Window w = window_of(call, {});
+  const Window w = window_of(call);
   call.require_first_output_alone("gives the places of the maxima, which layers don't");
-  call.give(call.layer("max_pool", {&w.x}, keys_of(w), w.with_channels(w.row[0])));
+  call.give(w.finished(call, call.layer("max_pool", {&w.x}, keys_of(w), w.with_channels(w.row[0]))));
 }
 
 Value means(Call& call, const Window& w, bool count_padding) {
@@ -27,14 +28,14 @@ Value means(Call& call, const Window& w, bool count_padding) {
 }
 
 void average_pool(Call& call) {
-  const Window w = window_of(call, {});
+  const Window w = window_of(call);
   const bool count_padding = call.integer("count_include_pad", 0) != 0;
   for (std::size_t i = 0; i < w.dimensions(); ++i) {
     if (!count_padding && std::max(w.begins[i], w.ends[i]) >= w.reach(i)) {
       throw Unsupported("its padding, which it does not count, is as wide as its window");
     }
   }
-  call.give(means(call, w, count_padding));
+  call.give(w.finished(call, means(call, w, count_padding)));
 }
 
 // The root of the sums of powers: sums are means times the size of the window, all of which counts.
@@ -54,10 +55,10 @@ void give_norms(Call& call, Window w) {
   if (p % 2 != 0) w.x = call.layer("abs", {&w.x}, {}, row_of(w.x));
   if (p != 1) w.x = power(w.x, std::to_string(p));
   const Value sums = call.scaled(means(call, w, true), size);
-  call.give(p == 1 ? sums : power(sums, text(1 / static_cast<double>(p))));
+  call.give(w.finished(call, p == 1 ? sums : power(sums, text(1 / static_cast<double>(p)))));
 }
 
-void lp_pool(Call& call) { give_norms(call, window_of(call, {})); }
+void lp_pool(Call& call) { give_norms(call, window_of(call)); }
 
 void global_lp_pool(Call& call) {
   Window w = window_over_input(call);
@@ -65,6 +66,7 @@ void global_lp_pool(Call& call) {
   w.kernel.assign(w.row.begin() + 1, w.row.end());
   w.stride = w.dilation = w.output = ones;
   w.begins = w.ends = zeros;
+  if (w.has_planes) w.output[0] = std::exchange(w.kernel[0], 1);
   give_norms(call, std::move(w));
 }
 

@@ -134,10 +134,11 @@ void reduce_by_input(Call& call) {
 // Over all dimensions behind the channels'.
 template <Norm norm>
 void global_pool(Call& call) {
-  const std::size_t rank = call.sample(0).size();
-  if (rank < 2) throw Unsupported("takes " + to_string(call.data(0).shape) + "; expected [N, C, ...]");
+  const std::size_t rank = call.data(0).shape.size() - call.place().shift();
+  if (rank < 3) throw Unsupported("takes " + to_string(call.data(0).shape) + "; expected [N, C, ...]");
   std::vector<int64_t> axes;
-  for (std::size_t i = 2; i <= rank; ++i) axes.push_back(static_cast<int64_t>(i));
+  for (std::size_t i = 2; i < rank; ++i) axes.push_back(static_cast<int64_t>(i));
+  if (call.place() != BatchPlace()) return reduce_placed(call, norm, axes);
   call.give(norm_of(call, norm, sound(call, axes, true)));
 }
 

@@ -1,8 +1,23 @@
 #include "interchange/onnx/window.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <utility>
 
 namespace gpunn::interchange {
+
+namespace {
+
+// Planes, or channels, in front.
+Value swapped(Call& call, const Value& x) {
+  std::vector<int64_t> order(x.shape.size() - 1);
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[0], order[1]);
+  return call.transposed(x, order);
+}
+
+}  // namespace
 
 std::vector<std::string> Window::margins() const {
   std::vector<int64_t> sides;
@@ -16,10 +31,26 @@ Shape Window::with_channels(int64_t channels) const {
   return shape;
 }
 
+std::vector<int64_t> Window::with_planes(std::vector<int64_t> numbers, int64_t of_planes) const {
+  if (!has_planes) return numbers;
+  if (numbers.size() == 2 * (dimensions() - 1)) {
+    numbers.insert(numbers.begin() + static_cast<std::ptrdiff_t>(dimensions()) - 1, of_planes);
+  }
+  numbers.insert(numbers.begin(), of_planes);
+  return numbers;
+}
+
+Value Window::finished(Call& call, const Value& y) const { return has_planes ? swapped(call, y) : y; }
+
 Window window_over_input(Call& call) {
   Window w;
-  w.row = call.sample(0);
   w.x = call.data(0);
+  w.has_planes = call.place() != BatchPlace();
+  if (w.has_planes) {
+    if (call.place().dimension != 0) throw Unsupported("takes the channels or the pixels of several rows of the batch");
+    w.x = swapped(call, w.x);
+  }
+  w.row = row_of(w.x);
   if (w.row.size() < 2 || w.row.size() > 4) {
     throw Unsupported("takes " + to_string(w.x.shape) + "; layers take [N, C, L], [N, C, H, W] or [N, C, D, H, W]");
   }
@@ -29,14 +60,14 @@ Window window_over_input(Call& call) {
 std::vector<int64_t> window_numbers(const Call& call, const Window& w, const char* name, std::size_t times,
                                     int64_t fallback, int64_t least) {
   constexpr int64_t kMost = 1 << 24;
-  const std::size_t count = w.dimensions() * times;
+  const std::size_t count = (w.dimensions() - (w.has_planes ? 1 : 0)) * times;
   std::vector<int64_t> found = call.list(name, std::vector<int64_t>(count, fallback));
   const bool fits = std::ranges::all_of(found, [&](int64_t one) { return one >= least && one < kMost; });
   if (found.size() != count || !fits) {
     throw Unsupported("its attribute " + std::string(name) + " must be " + std::to_string(count) +
                       " integers, none below " + std::to_string(least));
   }
-  return found;
+  return w.with_planes(std::move(found), least);
 }
 
 void read_window(const Call& call, Window& w, const std::vector<int64_t>& kernel) {
@@ -56,8 +87,13 @@ void read_window(const Call& call, Window& w, const std::vector<int64_t>& kernel
   w.ends.assign(middle, pads.end());
 }
 
-Window window_of(Call& call, const std::vector<int64_t>& kernel) {
+Window window_of(Call& call) {
   Window w = window_over_input(call);
+  slide(call, w, {});
+  return w;
+}
+
+void slide(const Call& call, Window& w, const std::vector<int64_t>& kernel) {
   read_window(call, w, kernel);
   w.ceil = call.integer("ceil_mode", 0) != 0;
   const std::string mode = call.word("auto_pad", "NOTSET");
@@ -76,7 +112,6 @@ Window window_of(Call& call, const std::vector<int64_t>& kernel) {
     if (w.ceil && (count - 1) * w.stride[i] >= size + w.begins[i]) --count;
     w.output.push_back(count);
   }
-  return w;
 }
 
 }  // namespace gpunn::interchange

@@ -38,7 +38,10 @@ struct CellFunction {
     if (name == "affine") return line_of(e, x, alpha, beta);
     if (name == "hard_sigmoid") return hard_sigmoid_of(e, x, alpha, beta);
     if (name == "scaled_tanh") return e.scaled(e.tanh(e.scaled(x, beta)), alpha);
-    if (name == "thresholded_relu") return e.select(e.less(e.constant(alpha), x), x, e.constant(0));
+    if (name == "thresholded_relu") {
+      const ValueId threshold = e.constant(alpha);
+      return e.mul(e.maximum(x, threshold), e.less(threshold, x));  // without a product of an infinity and 0
+    }
     if (name == "elu") return elu_of(e, x, alpha);
     if (name == "softsign") return softsign_of(e, x);
     if (name == "softplus") return softplus_of(e, x);
