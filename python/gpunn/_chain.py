@@ -94,14 +94,14 @@ def sources_of(chain: Sequence[tuple[Layer, list[Layer | None]]], names: Sequenc
 
 def found_size(layer: Layer, key: str, name: str, shapes: Mapping[str, Sequence[int]]) -> int | None:
     """The size of a layer's input that its constructor was given, read from its weights."""
-    weight = shapes.get(f"{name}.weight")
+    weight = shapes.get(f"{name}.{'weight' if key != 'input_size' else 'weight_ih_l0'}")
     if weight is None:
         return None
-    if key == "in_channels" and layer.type == "conv2d":
+    if key == "in_channels" and not layer.type.endswith("_transpose"):
         return int(weight[1]) * int(layer.keys.get("groups", 1))
     if key == "in_channels":
         return int(weight[0])
-    if key == "in_features":
+    if key in ("in_features", "input_size"):
         return int(weight[1])
     if key in ("num_features", "num_channels"):
         return int(weight[0])

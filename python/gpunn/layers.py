@@ -133,6 +133,18 @@ class Conv2d(Layer):
         self._expect(in_channels=in_channels)
 
 
+class Conv1d(Conv2d):
+    """1-D convolution of ``[C, L]``. ``padding`` may be "same"."""
+
+    type = "conv1d"
+
+
+class Conv3d(Conv2d):
+    """3-D convolution of ``[C, D, H, W]``. ``padding`` may be "same"."""
+
+    type = "conv3d"
+
+
 class ConvTranspose2d(Layer):
     """Transposed 2-D convolution of ``[C, H, W]``, which makes images larger."""
 
@@ -168,6 +180,18 @@ class ConvTranspose2d(Layer):
             activation=activation,
         )
         self._expect(in_channels=in_channels)
+
+
+class ConvTranspose1d(ConvTranspose2d):
+    """Transposed 1-D convolution of ``[C, L]``, which makes lines longer."""
+
+    type = "conv1d_transpose"
+
+
+class ConvTranspose3d(ConvTranspose2d):
+    """Transposed 3-D convolution of ``[C, D, H, W]``, which makes volumes larger."""
+
+    type = "conv3d_transpose"
 
 
 class Linear(Layer):
@@ -535,7 +559,7 @@ class Atanh(Layer):
 
 
 class MaxPool2d(Layer):
-    """The largest of each window of ``[C, H, W]``; ``stride`` None: the window's size."""
+    """The largest of each window of ``[C, L]``, ``[C, H, W]`` or ``[C, D, H, W]``; ``stride`` None: the window's."""
 
     type = "max_pool"
 
@@ -544,16 +568,28 @@ class MaxPool2d(Layer):
         kernel_size: Size,
         stride: Size | None = None,
         padding: Size = 0,
+        dilation: Size = 1,
         *,
         ceil_mode: bool = False,
         name: str | None = None,
     ) -> None:
         keys: dict[str, Any] = {} if stride is None else {"stride": _size(stride)}
-        super().__init__(name, window=_size(kernel_size), **keys, padding=_size(padding), ceil_mode=ceil_mode)
+        super().__init__(
+            name,
+            window=_size(kernel_size),
+            **keys,
+            padding=_size(padding),
+            dilation=_size(dilation),
+            ceil_mode=ceil_mode,
+        )
+
+
+MaxPool1d = MaxPool2d
+MaxPool3d = MaxPool2d
 
 
 class AvgPool2d(Layer):
-    """The mean of each window of ``[C, H, W]``; ``stride`` None: the window's size."""
+    """The mean of each window of ``[C, L]``, ``[C, H, W]`` or ``[C, D, H, W]``; ``stride`` None: the window's."""
 
     type = "avg_pool"
 
@@ -565,6 +601,7 @@ class AvgPool2d(Layer):
         *,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
+        dilation: Size = 1,
         name: str | None = None,
     ) -> None:
         keys: dict[str, Any] = {} if stride is None else {"stride": _size(stride)}
@@ -573,13 +610,18 @@ class AvgPool2d(Layer):
             window=_size(kernel_size),
             **keys,
             padding=_size(padding),
+            dilation=_size(dilation),
             count_padding=count_include_pad,
             ceil_mode=ceil_mode,
         )
 
 
+AvgPool1d = AvgPool2d
+AvgPool3d = AvgPool2d
+
+
 class AdaptiveAvgPool2d(Layer):
-    """Means of windows that give ``[C, rows, columns]`` of that size."""
+    """Means of windows that give as many values in each dimension of ``[C, ...]`` as the size says."""
 
     type = "adaptive_avg_pool"
 
@@ -587,8 +629,12 @@ class AdaptiveAvgPool2d(Layer):
         super().__init__(name, size=_size(output_size))
 
 
+AdaptiveAvgPool1d = AdaptiveAvgPool2d
+AdaptiveAvgPool3d = AdaptiveAvgPool2d
+
+
 class GlobalAvgPool2d(Layer):
-    """The mean of each channel: ``[C, H, W]`` to ``[C]``."""
+    """The mean of each channel: ``[C, L]``, ``[C, H, W]`` or ``[C, D, H, W]`` to ``[C]``."""
 
     type = "global_avg_pool"
 
@@ -597,7 +643,7 @@ class GlobalAvgPool2d(Layer):
 
 
 class GlobalMaxPool2d(Layer):
-    """The largest of each channel: ``[C, H, W]`` to ``[C]``."""
+    """The largest of each channel: ``[C, L]``, ``[C, H, W]`` or ``[C, D, H, W]`` to ``[C]``."""
 
     type = "global_max_pool"
 
@@ -1074,8 +1120,155 @@ class PositionEmbedding(Layer):
         super().__init__(name)
 
 
-def _all_layers() -> Iterator[type[Layer]]:
-    yield from Layer.__subclasses__()
+class LSTM(Layer):
+    """Long short-term memory over ``[steps, features]``, as PyTorch's with ``batch_first`` and one layer.
+
+    ``output`` is "sequence", the state of each step; "last", the state after the last; or "sequence_and_cell", which
+    has the last cell state as one step more. It may be called with the first states, ``lstm(x, h)`` or
+    ``lstm(x, h, c)``, of ``[directions, units]``.
+    """
+
+    type = "lstm"
+
+    def __init__(
+        self,
+        input_size: int | None,
+        hidden_size: int,
+        bias: bool = True,
+        bidirectional: bool = False,
+        *,
+        direction: str | None = None,
+        output: str = "sequence",
+        peepholes: bool = False,
+        coupled_gates: bool = False,
+        initial_state: str = "zeros",
+        clip: float = 0.0,
+        gate_activation: str = "sigmoid",
+        gate_alpha: float = 1.0,
+        gate_beta: float = 0.0,
+        activation: str = "tanh",
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        output_activation: str = "tanh",
+        output_alpha: float = 1.0,
+        output_beta: float = 0.0,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            units=hidden_size,
+            direction=direction or ("bidirectional" if bidirectional else "forward"),
+            output=output,
+            bias=bias,
+            peepholes=peepholes,
+            coupled_gates=coupled_gates,
+            initial_state=initial_state,
+            clip=clip,
+            gate_activation=gate_activation,
+            gate_alpha=gate_alpha,
+            gate_beta=gate_beta,
+            activation=activation,
+            alpha=alpha,
+            beta=beta,
+            output_activation=output_activation,
+            output_alpha=output_alpha,
+            output_beta=output_beta,
+        )
+        self._expect(input_size=input_size)
+
+
+class GRU(Layer):
+    """Gated recurrent units over ``[steps, features]``, as PyTorch's with ``batch_first`` and one layer.
+
+    ``output`` is "sequence", the state of each step, or "last", the state after the last. It may be called with the
+    first state, ``gru(x, h)``, of ``[directions, units]``.
+    """
+
+    type = "gru"
+
+    def __init__(
+        self,
+        input_size: int | None,
+        hidden_size: int,
+        bias: bool = True,
+        bidirectional: bool = False,
+        *,
+        direction: str | None = None,
+        output: str = "sequence",
+        linear_before_reset: bool = True,
+        initial_state: str = "zeros",
+        clip: float = 0.0,
+        gate_activation: str = "sigmoid",
+        gate_alpha: float = 1.0,
+        gate_beta: float = 0.0,
+        activation: str = "tanh",
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            units=hidden_size,
+            direction=direction or ("bidirectional" if bidirectional else "forward"),
+            output=output,
+            bias=bias,
+            linear_before_reset=linear_before_reset,
+            initial_state=initial_state,
+            clip=clip,
+            gate_activation=gate_activation,
+            gate_alpha=gate_alpha,
+            gate_beta=gate_beta,
+            activation=activation,
+            alpha=alpha,
+            beta=beta,
+        )
+        self._expect(input_size=input_size)
+
+
+class RNN(Layer):
+    """A recurrent layer over ``[steps, features]``, as PyTorch's with ``batch_first`` and one layer.
+
+    ``output`` is "sequence", the state of each step, or "last", the state after the last. It may be called with the
+    first state, ``rnn(x, h)``, of ``[directions, units]``.
+    """
+
+    type = "rnn"
+
+    def __init__(
+        self,
+        input_size: int | None,
+        hidden_size: int,
+        bias: bool = True,
+        bidirectional: bool = False,
+        *,
+        direction: str | None = None,
+        output: str = "sequence",
+        initial_state: str = "zeros",
+        clip: float = 0.0,
+        activation: str = "tanh",
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        name: str | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            units=hidden_size,
+            direction=direction or ("bidirectional" if bidirectional else "forward"),
+            output=output,
+            bias=bias,
+            initial_state=initial_state,
+            clip=clip,
+            activation=activation,
+            alpha=alpha,
+            beta=beta,
+        )
+        self._expect(input_size=input_size)
+
+
+def _all_layers(base: type[Layer] = Layer) -> Iterator[type[Layer]]:
+    for one in base.__subclasses__():
+        yield one
+        yield from _all_layers(one)
 
 
 CLASS_OF: dict[str, type[Layer]] = {one.type: one for one in _all_layers()}

@@ -12,7 +12,34 @@
 
 namespace gpunn::config {
 
+std::vector<std::string> forms(const LayerKey& key) {
+  std::vector<std::string> result;
+  const bool has_sides = key.kind != LayerValue::sizes;
+  switch (key.dimensions) {
+    case 0:
+      result = {"one for each dimension"};
+      if (has_sides) result.emplace_back("one for each side");
+      break;
+    case 1:
+      if (has_sides) result = {"[left, right]"};
+      break;
+    case 2:
+      result = {"[rows, columns]"};
+      if (has_sides) result.emplace_back("[top, bottom, left, right]");
+      break;
+    default:
+      result = {"[planes, rows, columns]"};
+      if (has_sides) result.emplace_back("[front, back, top, bottom, left, right]");
+  }
+  if (key.kind == LayerValue::padding) result.emplace_back("same");
+  return result;
+}
+
 namespace {
+
+bool has_dimensions(LayerValue kind) {
+  return kind == LayerValue::sizes || kind == LayerValue::padding || kind == LayerValue::margins;
+}
 
 std::string expectation(const LayerKey& key) {
   const std::string range = key.range.text();
@@ -26,12 +53,13 @@ std::string expectation(const LayerKey& key) {
       return "true or false";
     case LayerValue::choice:
       return "one of " + join(key.choices, ", ");
-    case LayerValue::pair:
-      return "an integer" + suffix + ", or [rows, columns]";
+    case LayerValue::sizes:
     case LayerValue::padding:
-      return "an integer" + suffix + ", or [rows, columns], or [top, bottom, left, right], or same";
-    case LayerValue::margins:
-      return "an integer" + suffix + ", or [rows, columns], or [top, bottom, left, right]";
+    case LayerValue::margins: {
+      std::string result = "an integer" + suffix;
+      for (const std::string& form : forms(key)) result += ", or " + form;
+      return result;
+    }
     case LayerValue::list:
       return "a list of integers" + (range.empty() ? range : ", each " + range);
     case LayerValue::op:
@@ -62,22 +90,19 @@ bool integer_fits(const std::string& text, const Range& range) {
 }
 
 // Whether that many values may stand for one.
-bool takes(LayerValue kind, std::size_t values) {
-  switch (kind) {
-    case LayerValue::pair:
-      return values <= 2;
-    case LayerValue::padding:
-    case LayerValue::margins:
-      return values <= 2 || values == 4;
-    case LayerValue::list:
-      return true;
-    default:
-      return values == 1;
+bool takes(const LayerKey& key, std::size_t values) {
+  if (values == 1 || key.kind == LayerValue::list) return true;
+  if (!has_dimensions(key.kind)) return false;
+  const std::size_t least = key.dimensions == 0 ? 1 : key.dimensions;
+  const std::size_t most = key.dimensions == 0 ? kMostSpace : key.dimensions;
+  for (std::size_t n = least; n <= most; ++n) {
+    if (values == n || (key.kind != LayerValue::sizes && values == 2 * n)) return true;
   }
+  return false;
 }
 
 bool fits(const LayerKey& key, const std::vector<std::string>& values) {
-  if (values.empty() || !takes(key.kind, values.size())) return false;
+  if (values.empty() || !takes(key, values.size())) return false;
   const std::string& first = values.front();
   switch (key.kind) {
     case LayerValue::integer:
@@ -95,7 +120,7 @@ bool fits(const LayerKey& key, const std::vector<std::string>& values) {
     case LayerValue::padding:
       if (values.size() == 1 && first == "same") return true;
       break;
-    case LayerValue::pair:
+    case LayerValue::sizes:
     case LayerValue::margins:
     case LayerValue::list:
       break;
@@ -208,15 +233,21 @@ std::vector<int64_t> LayerArguments::list(std::string_view key) const {
   return values;
 }
 
-std::array<int64_t, 4> LayerArguments::margins(std::string_view key) const {
-  const std::vector<int64_t> given = list(key);
-  if (given.size() == 4) return {given[0], given[1], given[2], given[3]};
-  return {given.front(), given.front(), given.back(), given.back()};
+std::vector<int64_t> LayerArguments::sizes(std::string_view key, std::size_t dimensions) const {
+  std::vector<int64_t> given = list(key);
+  if (given.size() == 1) return std::vector<int64_t>(dimensions, given.front());
+  if (given.size() == dimensions) return given;
+  throw Error(std::string(key) + ": expected an integer, or one for each of the input's " + std::to_string(dimensions) +
+                  " dimensions behind the channels, found " + shown(texts(key)),
+              ExitCode::usage);
 }
 
-std::array<int64_t, 2> LayerArguments::pair(std::string_view key) const {
-  const std::vector<std::string> values = texts(key);
-  return {integer_of(values.front()).value(), integer_of(values.back()).value()};
+std::vector<int64_t> LayerArguments::margins(std::string_view key, std::size_t dimensions) const {
+  std::vector<int64_t> given = list(key);
+  if (given.size() == 2 * dimensions) return given;
+  std::vector<int64_t> sides;
+  for (const int64_t size : sizes(key, dimensions)) sides.insert(sides.end(), 2, size);
+  return sides;
 }
 
 }  // namespace gpunn::config

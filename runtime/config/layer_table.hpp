@@ -2,7 +2,7 @@
 
 #include <gpunn/model_spec.hpp>
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -18,12 +18,14 @@ enum class LayerValue {
   number,
   boolean,
   choice,
-  pair,     // an integer for both directions, or [rows, columns]
+  sizes,    // an integer for all dimensions, or one for each: [rows, columns]
   padding,  // margins, or `same`
-  margins,  // an integer for all sides, [rows, columns], or [top, bottom, left, right]
+  margins,  // an integer for all sides, one for each dimension, or one for each side: [top, bottom, left, right]
   list,     // an integer or as many as are wanted
   op,       // the name of an op of the catalogue
 };
+
+constexpr std::size_t kMostSpace = 3;  // dimensions behind the channels
 
 struct LayerKey {
   std::string name;
@@ -32,6 +34,7 @@ struct LayerKey {
   Range range;
   std::vector<std::string> choices;
   std::string help;
+  std::size_t dimensions = 2;  // of sizes and margins; 0: those of the input, at most kMostSpace
 };
 
 class LayerArguments;
@@ -50,6 +53,9 @@ struct LayerType {
   const LayerKey* find(std::string_view key) const;
 };
 
+// How values of sizes and margins are written besides as a single integer: "[rows, columns]".
+std::vector<std::string> forms(const LayerKey& key);
+
 const std::vector<LayerType>& layer_table();
 const LayerType* find_layer_type(std::string_view name);
 std::vector<std::string> layer_type_names();
@@ -67,9 +73,11 @@ class LayerArguments {
   double number(std::string_view key) const;
   bool boolean(std::string_view key) const;
   std::string choice(std::string_view key) const;
-  std::array<int64_t, 2> pair(std::string_view key) const;     // rows, columns
-  bool is_same(std::string_view key) const;                    // padding: same
-  std::array<int64_t, 4> margins(std::string_view key) const;  // top, bottom, left, right
+  bool is_same(std::string_view key) const;  // padding: same
+  // A number for each of so many dimensions, or for each of their sides: top, bottom, left, right. Throw Error if the
+  // layer has other numbers.
+  std::vector<int64_t> sizes(std::string_view key, std::size_t dimensions) const;
+  std::vector<int64_t> margins(std::string_view key, std::size_t dimensions) const;
   std::vector<int64_t> list(std::string_view key) const;
 
  private:

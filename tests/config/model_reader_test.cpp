@@ -76,8 +76,9 @@ TEST_CASE("a model's input") {
 }
 
 TEST_CASE("unknown layers and parameters suggest what was meant") {
-  CHECK(model_errors_of("layers:\n  - conv3d: {filters: 2}") ==
-        Texts{"e.yaml:3:7: unknown layer 'conv3d'; did you mean 'conv2d'?"});
+  CHECK(model_errors_of("layers:\n  - conv4d: {filters: 2}").front().starts_with("e.yaml:3:7: unknown layer 'conv4d'"));
+  CHECK(model_errors_of("layers:\n  - depthwise_conv2d: {filters: 2}") ==
+        Texts{"e.yaml:3:7: unknown layer 'depthwise_conv2d'; did you mean 'conv2d'?"});
   CHECK(model_errors_of("layers:\n  - conv2d: {name: c, filtrs: 2, kernel: 3}") ==
         Texts{"e.yaml:3:7: conv2d 'c' needs 'filters': an integer of at least 1 and at most 65536",
               "e.yaml:3:25: unknown key 'filtrs' in conv2d 'c'; did you mean 'filters'?"});
@@ -113,9 +114,9 @@ TEST_CASE("parameters that don't go together") {
         Texts{"e.yaml:3:7: conv2d 'conv2d1': filters (3) must be a multiple of groups (2)"});
   CHECK(model_errors_of("layers:\n  - conv2d_transpose: {filters: 2, kernel: 3, stride: 2, output_padding: 2}") ==
         Texts{"e.yaml:3:7: conv2d_transpose 'conv2d_transpose1': output_padding (2) must be below the stride (2)"});
-  CHECK(model_errors_of("layers:\n  - pad: {padding: [1, 2, 3]}") ==
-        Texts{"e.yaml:3:13: padding of pad 'pad1': expected an integer of at least 0 and at most 4096, or [rows, "
-              "columns], or [top, bottom, left, right], found [1, 2, 3]"});
+  CHECK(model_errors_of("layers:\n  - pad: {padding: [1, 2, 3, 4, 5]}") ==
+        Texts{"e.yaml:3:13: padding of pad 'pad1': expected an integer of at least 0 and at most 4096, or one for each "
+              "dimension, or one for each side, found [1, 2, 3, 4, 5]"});
   CHECK(model_errors_of("layers:\n  - reshape: {shape: [3, x]}") ==
         Texts{"e.yaml:3:17: shape of reshape 'reshape1': expected a list of integers, each at least -1 and at most "
               "16777216, found [3, x]"});
@@ -125,10 +126,15 @@ TEST_CASE("parameters that don't go together") {
         Texts{"e.yaml:3:7: transpose 'transpose1': permutation: expected each of 0 to 1 once"});
   CHECK(model_errors_of("layers:\n  - relu: {name: a}\n  - concat: {from: [a]}") ==
         Texts{"e.yaml:4:7: concat 'concat1' takes 2 to 16 inputs, named as from: [a, b], found 1"});
-  CHECK(model_errors_of("layers:\n  - max_pool: {window: 2, padding: 2}") ==
-        Texts{"e.yaml:3:7: max_pool 'max_pool1': padding (2) must be below the window (2)"});
-  CHECK(model_errors_of("layers:\n  - avg_pool: {window: [4, 3], padding: [3, 3, 2, 3]}") ==
-        Texts{"e.yaml:3:7: avg_pool 'avg_pool1': padding (3) must be below the window (3)"});
+  CHECK(model_errors_of("layers:\n  - max_pool: {window: [2, 2, 2, 2]}") ==
+        Texts{"e.yaml:3:18: window of max_pool 'max_pool1': expected an integer of at least 1 and at most 4096, or one "
+              "for each dimension, found [2, 2, 2, 2]"});
+  CHECK(model_errors_of("layers:\n  - conv3d: {filters: 1, kernel: [3, 3]}") ==
+        Texts{"e.yaml:3:28: kernel of conv3d 'conv3d1': expected an integer of at least 1 and at most 4096, or "
+              "[planes, rows, columns], found [3, 3]"});
+  CHECK(model_errors_of("layers:\n  - conv1d: {filters: 1, kernel: 3, padding: [1, 2, 3]}") ==
+        Texts{"e.yaml:3:39: padding of conv1d 'conv1d1': expected an integer of at least 0 and at most 4096, or "
+              "[left, right], or same, found [1, 2, 3]"});
   CHECK(model_errors_of("layers:\n  - conv2d: {filters: 1, kernel: 3, padding: [1, 2, 3]}") ==
         Texts{"e.yaml:3:39: padding of conv2d 'conv2d1': expected an integer of at least 0 and at most 4096, or "
               "[rows, columns], or [top, bottom, left, right], or same, found [1, 2, 3]"});

@@ -47,8 +47,14 @@ TEST_CASE("a layer on the wrong number of dimensions") {
         "flatten in front");
   CHECK(shape_error("conv2d: {name: c, filters: 2, kernel: 3}", {2}) ==
         "m:3:1: conv2d 'c': expected an input of [N, channels, rows, columns], found [1, 2]");
-  CHECK(shape_error("max_pool: {name: p, window: 2}", {784}) ==
-        "m:3:1: max_pool 'p': expected an input of [N, channels, rows, columns], found [1, 784]");
+  CHECK(
+      shape_error("max_pool: {name: p, window: 2}", {784}) ==
+      "m:3:1: max_pool 'p': expected an input of [N, channels, length], [N, channels, rows, columns] or [N, channels, "
+      "planes, rows, columns], found [1, 784]");
+  CHECK(shape_error("conv3d: {name: c, filters: 2, kernel: 3}", {2, 8, 8}) ==
+        "m:3:1: conv3d 'c': expected an input of [N, channels, planes, rows, columns], found [1, 2, 8, 8]");
+  CHECK(shape_error("lstm: {name: l, units: 2}", {8}) ==
+        "m:3:1: lstm 'l': expected an input of [N, steps, features], found [1, 8]");
   CHECK(shape_error("softmax: {name: s},\nrelu", {1, 2, 2}) ==
         "m:3:1: softmax 's': expected an input of [N, classes], found [1, 1, 2, 2]; put a flatten in front");
 }
@@ -64,6 +70,23 @@ TEST_CASE("a window that does not fit") {
         "m:3:1: avg_pool 'p': a window of 4x3 does not fit in an input of [1, 1, 2, 3] with padding [0, 1, 2, 0]");
 }
 
+TEST_CASE("windows of other dimensions than the input, and of padding alone") {
+  CHECK(shape_error("max_pool: {name: p, window: [2, 2]}", {3, 8}) ==
+        "m:3:1: max_pool 'p': window: expected an integer, or one for each of the input's 1 dimensions behind the "
+        "channels, found [2, 2]");
+  CHECK(shape_error("avg_pool: {name: p, window: [4, 2], padding: [3, 1, 2, 1], count_padding: false}", {1, 5, 5}) ==
+        "m:3:1: avg_pool 'p': padding that is not counted must be below the window: the padding is [3, 1, 2, 1], the "
+        "window 4x2");
+  CHECK(shape_error("max_pool: {name: p, window: 2, padding: 3}", {1, 5, 5}).empty());
+}
+
+TEST_CASE("a first state of another size, and more steps than are unrolled") {
+  CHECK(shape_error("rnn: {name: r, units: 4}", {5000, 3}) ==
+        "m:3:1: rnn 'r': the steps of a sample are unrolled, at most 4096; found an input of [1, 5000, 3]");
+  CHECK(shape_error("slice: {name: h, dimension: 0, size: 1},\ngru: {name: g, units: 4, from: [input, h]}", {5, 3}) ==
+        "m:4:1: gru 'g': expected a first state of [N, 1, 4], found [1, 1, 3] of 'h' in line 3");
+}
+
 TEST_CASE("a transposed convolution that leaves nothing") {
   CHECK(shape_error("conv2d_transpose: {name: c, filters: 2, kernel: 3, padding: 2}", {1, 2, 8}) ==
         "m:3:1: conv2d_transpose 'c': padding of 2x2 leaves nothing of an input of [1, 1, 2, 8]");
@@ -75,7 +98,8 @@ TEST_CASE("a transposed convolution that leaves nothing") {
 
 TEST_CASE("a mean of what is no image") {
   CHECK(shape_error("global_avg_pool: {name: p}", {3}) ==
-        "m:3:1: global_avg_pool 'p': expected an input of [N, channels, rows, columns], found [1, 3]");
+        "m:3:1: global_avg_pool 'p': expected an input of [N, channels, length], [N, channels, rows, columns] or [N, "
+        "channels, planes, rows, columns], found [1, 3]");
 }
 
 TEST_CASE("factors that fit neither a shape nor its channels") {
@@ -127,7 +151,8 @@ TEST_CASE("numbers that don't fit another shape") {
   CHECK(shape_error("pixel_shuffle: {name: s, factor: 3}", {12, 4, 4}) ==
         "m:3:1: pixel_shuffle 's': expected channels in a multiple of factor^2 (9), found an input of [1, 12, 4, 4]");
   CHECK(shape_error("pad: {name: p, padding: 1}", {12}) ==
-        "m:3:1: pad 'p': expected an input of [N, channels, rows, columns], found [1, 12]");
+        "m:3:1: pad 'p': expected an input of [N, channels, length], [N, channels, rows, columns] or [N, channels, "
+        "planes, rows, columns], found [1, 12]");
   CHECK(shape_error("max_pool: {name: half, window: 2},\nconcat: {name: c, from: [half, input]}", {3, 4, 4}) ==
         "m:4:1: concat 'c': expected inputs that differ in dimension 0 only, found [1, 3, 2, 2] of 'half' in "
         "line 3 and [1, 3, 4, 4] of the model's input");

@@ -294,6 +294,14 @@ TEST_CASE("a part of a shape may be empty, and weights normalised by their own s
   check_close(outputs_of(file, {1, 2}), {-3, 3});
 }
 
+TEST_CASE("a row becomes any other shape of as many values") {
+  FileBuilder file({2, 3});
+  file.integers("wide", {0, 3, 2});
+  file.node("Reshape", {"x", "wide"}, "w");
+  set(file.node("Transpose", {"w"}, "y"), "perm", {0, 2, 1});
+  check_close(outputs_of(file, {1, 2, 3, 4, 5, 6}), {1, 3, 5, 2, 4, 6});
+}
+
 TEST_CASE("channels of rows of all samples are normalised") {
   FileBuilder file({2, 2});
   file.integers("rows", {-1, 2});

@@ -157,12 +157,55 @@ def merges_and_attention() -> gnn.Network:
     return gnn.Network(x, gnn.Softmax()(gnn.Linear(None, 5)(gnn.Flatten()(gnn.Dropout()(y)))))
 
 
+def every_volume_layer() -> gnn.Network:
+    return gnn.Sequential(
+        gnn.Conv3d(2, 4, (3, 2, 3), (1, 2, 1), "same", (2, 1, 1), 2),
+        gnn.BatchNorm2d(4),
+        gnn.MaxPool3d((2, 3, 3), (1, 2, 2), (1, 1, 1), (2, 1, 2), ceil_mode=True),
+        gnn.AvgPool3d(3, (1, 2, 1), 1, count_include_pad=False),
+        gnn.ConvTranspose3d(4, 3, (3, 2, 1), (2, 1, 1), (1, 0, 0), (1, 0, 0)),
+        gnn.AvgPool3d(2, 1, ceil_mode=True, dilation=(2, 1, 1)),
+        gnn.ZeroPad2d(1),
+        gnn.AdaptiveAvgPool3d((2, 3, 2)),
+        gnn.GlobalMaxPool2d(),
+    )
+
+
+def every_sequence_layer(initial_state: str = "trained") -> gnn.Network:
+    x = gnn.Input((4, 18))
+    y = gnn.ConvTranspose1d(6, 5, 3, 2)(gnn.MaxPool1d(3, 2, 1)(gnn.Conv1d(4, 6, 3, padding=(1, 0))(x)))
+    y = gnn.Permute((1, 0))(gnn.AvgPool1d(2)(y))
+    y = gnn.LSTM(5, 4, bidirectional=True, initial_state=initial_state, peepholes=True, output="sequence_and_cell")(y)
+    y = gnn.GRU(8, 6, direction="reverse", linear_before_reset=False, gate_activation="hard_sigmoid", clip=2.0)(y)
+    first = gnn.Reshape((1, 3))(gnn.Linear(6, 3)(gnn.GRU(6, 6, output="last")(y)))
+    names = ["relu", "softsign", "softplus", "leaky_relu", "elu", "affine", "scaled_tanh", "thresholded_relu"]
+    ends = [gnn.RNN(6, 3, activation=one, alpha=0.5, beta=0.5, output="last", clip=3.0)(y, first) for one in names]
+    return gnn.Network(x, gnn.Concat()(*ends))
+
+
+@pytest.mark.parametrize(
+    ("build", "shape"),
+    [(every_volume_layer, (2, 5, 7, 6)), (lambda: every_sequence_layer("zeros"), (4, 18))],
+    ids=["volumes", "sequences"],
+)
+def test_volumes_and_sequences_are_read_again(build: Any, shape: tuple[int, ...], tmp_path: Path) -> None:
+    network = build()
+    x = np.random.default_rng(5).normal(size=(3, *shape)).astype(np.float32)
+    expected = network.forward(x)
+    network.save(tmp_path / "network.h5")
+    gpunn.export(tmp_path / "network.h5", tmp_path / "network.onnx")
+    np.testing.assert_allclose(gnn.Network.load(tmp_path / "network.onnx").forward(x), expected, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("fold", [False, True])
 @pytest.mark.parametrize("opset", range(13, 22))
 def test_every_layer(opset: int, fold: bool, tmp_path: Path) -> None:
     first = compare(every_image_layer(), (4, 17, 19), tmp_path, opset, fold_batch_norm=fold)
     assert ("BatchNormalization" in {node.op_type for node in first.graph.node}) != fold
     compare(merges_and_attention(), (4, 8, 8), tmp_path, opset, fold_batch_norm=fold)
+    if opset in OPSETS:
+        compare(every_volume_layer(), (2, 5, 7, 6), tmp_path, opset, fold_batch_norm=fold)
+        compare(every_sequence_layer(), (4, 18), tmp_path, opset, fold_batch_norm=fold)
 
 
 def test_raw_images_and_what_the_file_tells(trained: gpunn.Run, tmp_path: Path) -> None:

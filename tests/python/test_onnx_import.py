@@ -102,3 +102,56 @@ def test_an_adaptive_pooling_of_any_size_gives_what_pytorch_gives(
     export(model, x, tmp_path / "network.onnx", "dynamo")
     found = gpunn.load(tmp_path / "network.onnx", backend="cpu", max_batch=ROWS).run(x.numpy())
     np.testing.assert_allclose(found, model(x).numpy(), rtol=1e-5, atol=1e-6)
+
+
+class Encoder(torch.nn.Module):  # type: ignore[misc]
+    """States of two layers in both directions, their last ones, and a decoder that starts from the last."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        layer = getattr(torch.nn, kind)
+        self.encoder = layer(5, 4, 2, batch_first=True, bidirectional=True)
+        self.decoder = layer(8, 4)
+        self.kind = kind
+
+    def forward(self, x: Any) -> Any:
+        states, last = self.encoder(x)
+        first = tuple(one[-1:] for one in last) if self.kind == "LSTM" else last[-1:]
+        decoded, _ = self.decoder(states.transpose(0, 1), first)
+        hidden = last[0] if self.kind == "LSTM" else last
+        return torch.cat([decoded.mean(0), states[:, -1], hidden.transpose(0, 1).flatten(1)], 1)
+
+
+SEQUENCES_AND_VOLUMES: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "LSTM": (lambda: Encoder("LSTM"), (7, 5)),
+    "GRU": (lambda: Encoder("GRU"), (7, 5)),
+    "RNN": (lambda: Encoder("RNN"), (7, 5)),
+    "lines": (
+        lambda: torch.nn.Sequential(
+            torch.nn.Conv1d(3, 8, 5, padding=2),
+            torch.nn.BatchNorm1d(8),
+            torch.nn.MaxPool1d(3, 2, 1),
+            torch.nn.Conv1d(8, 8, 3, padding=2, dilation=2, groups=8),
+            torch.nn.AvgPool1d(3, 2, 1, ceil_mode=True),
+            torch.nn.ConvTranspose1d(8, 4, 4, 2, 1),
+            torch.nn.AdaptiveAvgPool1d(11),
+        ),
+        (3, 40),
+    ),
+    "volumes": (lambda: torchvision.models.video.r3d_18(weights=None), (3, 3, 16, 16)),
+}
+
+
+@pytest.mark.parametrize("exporter", ["legacy", "dynamo"])
+@pytest.mark.parametrize("name", SEQUENCES_AND_VOLUMES)
+def test_sequences_lines_and_volumes_give_what_pytorch_gives(name: str, exporter: str, tmp_path: Path) -> None:
+    if (name, exporter) == ("RNN", "dynamo"):
+        pytest.skip("the exporter writes its steps as products, the first of constants")
+    torch.manual_seed(20261129)
+    build, shape = SEQUENCES_AND_VOLUMES[name]
+    model, x = build().eval(), torch.randn(ROWS, *shape)
+    with torch.no_grad():
+        expected = model(x).numpy()
+    export(model, x, tmp_path / "network.onnx", exporter)
+    found = gpunn.load(tmp_path / "network.onnx", backend="cpu", max_batch=ROWS).run(x.numpy())
+    assert np.abs(found - expected).max() <= 1e-4 * np.abs(expected).max()

@@ -60,12 +60,15 @@ std::string type_text(const LayerKey& key) {
       for (const std::string& choice : key.choices) choices.push_back(code(choice));
       return join(choices, ", ");
     }
-    case LayerValue::pair:
-      return "integer or [rows, columns], " + key.range.text();
+    case LayerValue::sizes:
     case LayerValue::padding:
-      return "integer, [rows, columns], [top, bottom, left, right] or `same`, " + key.range.text();
-    case LayerValue::margins:
-      return "integer, [rows, columns] or [top, bottom, left, right], " + key.range.text();
+    case LayerValue::margins: {
+      std::vector<std::string> ways = {"integer"};
+      for (const std::string& form : forms(key)) ways.push_back(form == "same" ? code(form) : form);
+      const std::string last = ways.back();
+      ways.pop_back();
+      return (ways.empty() ? last : join(ways, ", ") + " or " + last) + ", " + key.range.text();
+    }
     case LayerValue::list:
       return "list of integers, " + key.range.text();
     case LayerValue::op:

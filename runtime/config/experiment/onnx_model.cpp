@@ -40,7 +40,10 @@ LayerSpec* find_layer(ModelSpec& model, const std::string& name) {
 LayerSpec* last_weighted(ModelSpec& model) {
   LayerSpec* layer = model.layers.empty() ? nullptr : &model.layers.back();
   while (layer != nullptr && keeps_classes(layer->type)) layer = find_layer(model, layer->from.front());
-  return layer != nullptr && (layer->type == "linear" || layer->type == "conv2d") ? layer : nullptr;
+  if (layer == nullptr) return nullptr;
+  const std::string& type = layer->type;
+  const bool is_convolution = type.starts_with("conv") && type.ends_with("d");
+  return type == "linear" || is_convolution ? layer : nullptr;
 }
 
 void set_classes(ModelSpec& model, const YamlNode& node, Diagnostics& diagnostics) {
@@ -55,7 +58,7 @@ void set_classes(ModelSpec& model, const YamlNode& node, Diagnostics& diagnostic
   if (layer == nullptr) {
     diagnostics.add(node.where, "model.parameters.classes: the network of " + model.file.string() + " ends in " +
                                     model.layers.back().type + " " + in_quotes(model.layers.back().name) +
-                                    ", not in a linear or conv2d, whose outputs would be the classes");
+                                    ", not in a linear or a convolution, whose outputs would be the classes");
     return;
   }
   const char* const key = layer->type == "linear" ? "units" : "filters";

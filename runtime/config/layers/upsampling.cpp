@@ -12,7 +12,7 @@ std::vector<LayerType> upsampling_layers() {
       {"upsample",
        "[C, H, W] with rows and columns multiplied.",
        1,
-       {{"factor", V::pair, "", between(1, 64), {}, "How much larger rows and columns become."},
+       {{"factor", V::sizes, "", between(1, 64), {}, "How much larger rows and columns become."},
         {"mode",
          V::choice,
          "nearest",

@@ -6,14 +6,20 @@ namespace gpunn::interchange {
 
 namespace {
 
-// [A, B, rows, columns] of weights whose last dimension is a line's.
-Shape filter_shape(const Constant& weights) {
-  Shape shape = weights.shape;
-  if (shape.size() == 3) shape.insert(shape.begin() + 2, 1);
-  if (shape.size() != 4 || !std::ranges::all_of(shape, [](int64_t size) { return size >= 1; })) {
-    throw Unsupported("is no convolution of images or lines; its weights are " + gpunn::to_string(weights.shape));
+// Weights [A, B, ...] of as many dimensions as the node's input has.
+const Constant& weights_of(const Call& call, const Window& w) {
+  const Constant& weights = call.floats(1, "the weights");
+  const bool fits = weights.shape.size() == w.dimensions() + (w.has_planes ? 1 : 2) &&
+                    std::ranges::all_of(weights.shape, [](int64_t size) { return size >= 1; });
+  if (!fits) {
+    throw Unsupported("its weights " + gpunn::to_string(weights.shape) + " don't fit its input " +
+                      to_string(call.data(0).shape));
   }
-  return shape;
+  return weights;
+}
+
+std::vector<int64_t> kernel_of(const Window& w, const Constant& weights) {
+  return w.with_planes({weights.shape.begin() + 2, weights.shape.end()}, 1);
 }
 
 [[noreturn]] void refuse_weights(const Call& call, const Constant& weights, int64_t groups) {
@@ -21,92 +27,86 @@ Shape filter_shape(const Constant& weights) {
                     " groups don't fit its input " + to_string(call.data(0).shape));
 }
 
+// The layer of a node, whose keys begin with those that each convolution has.
+void give_convolution(Call& call, const Window& w, const Constant& weights, int64_t filters, int64_t groups,
+                      const std::string& suffix, Keys more) {
+  Keys keys = {{"filters", {std::to_string(filters)}},
+               {"kernel", texts(w.kernel)},
+               {"stride", texts(w.stride)},
+               {"padding", w.margins()},
+               {"dilation", texts(w.dilation)},
+               {"groups", {std::to_string(groups)}},
+               {"bias", {text(call.has(2))}}};
+  keys.insert(keys.end(), more.begin(), more.end());
+  const Value y =
+      call.layer("conv" + std::to_string(w.dimensions()) + "d" + suffix, {&w.x}, keys, w.with_channels(filters));
+  Shape shape = {weights.shape[0], weights.shape[1]};
+  shape.insert(shape.end(), w.kernel.begin(), w.kernel.end());
+  call.set_tensor(y, "weight", shape, weights);
+  if (call.has(2)) call.set_tensor(y, "bias", {filters}, call.floats(2, "the biases"));
+  call.give(w.finished(call, y));
+}
+
 void convolution(Call& call) {
-  const Constant& weights = call.floats(1, "the weights");
-  const Shape filter = filter_shape(weights);
-  const int64_t groups = call.integer("group", 1), filters = filter[0];
-  const WindowOf2d window = window_of(call, {filter[2], filter[3]});
-  if (groups < 1 || filters % groups != 0 || window.image[0] % groups != 0 || filter[1] != window.image[0] / groups) {
+  Window w = window_over_input(call);
+  const Constant& weights = weights_of(call, w);
+  const int64_t groups = call.integer("group", 1), filters = weights.shape[0];
+  slide(call, w, kernel_of(w, weights));
+  if (groups < 1 || filters % groups != 0 || w.row[0] % groups != 0 || weights.shape[1] != w.row[0] / groups) {
     refuse_weights(call, weights, groups);
   }
-  const Value y = call.layer("conv2d", {&window.x},
-                             {{"filters", {std::to_string(filters)}},
-                              {"kernel", texts(window.kernel)},
-                              {"stride", texts(window.stride)},
-                              {"padding", window.margins()},
-                              {"dilation", texts(window.dilation)},
-                              {"groups", {std::to_string(groups)}},
-                              {"bias", {text(call.has(2))}}},
-                             {filters, window.output[0], window.output[1]});
-  call.set_tensor(y, "weight", filter, weights);
-  if (call.has(2)) call.set_tensor(y, "bias", {filters}, call.floats(2, "the biases"));
-  call.give(window.finished(call, y));
+  give_convolution(call, w, weights, filters, groups, "", {});
 }
 
 // The padding and what is appended, from what they leave of the whole or from the size that is wanted.
-void size_transposed(const Call& call, WindowOf2d& w, std::vector<int64_t>& more) {
+void size_transposed(const Call& call, Window& w, std::vector<int64_t>& more) {
   const std::string mode = call.word("auto_pad", "NOTSET");
-  const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
-  if (!same && mode != "NOTSET" && mode != "VALID") throw Unsupported("its auto_pad " + mode + " is not known");
-  if (mode == "VALID") w.pads = {0, 0, 0, 0};
+  const bool same = mode.starts_with("SAME");
   std::vector<int64_t> wanted;
   if (call.has_attribute("output_shape")) {
     wanted = call.list("output_shape");
-    if (w.is_1d && wanted.size() == 1) wanted.insert(wanted.begin(), 1);
-    if (wanted.size() > 2) wanted.erase(wanted.begin(), wanted.end() - 2);
-    if (wanted.size() != 2) throw Unsupported("its output_shape is not that of an image");
+    const auto count = static_cast<std::ptrdiff_t>(w.dimensions()) - (w.has_planes ? 1 : 0);
+    if (std::ssize(wanted) > count) wanted.erase(wanted.begin(), wanted.end() - count);
+    if (std::ssize(wanted) != count) {
+      throw Unsupported("its output_shape must be " + std::to_string(count) + " integers");
+    }
+    wanted = w.with_planes(std::move(wanted), w.row[1]);
   } else if (same) {
-    wanted = {w.image[1] * w.stride[0], w.image[2] * w.stride[1]};
+    for (std::size_t i = 0; i < w.dimensions(); ++i) wanted.push_back(w.row[i + 1] * w.stride[i]);
   }
-  for (std::size_t i = 0; i < 2; ++i) {
-    const int64_t whole = (w.image[i + 1] - 1) * w.stride[i] + w.dilation[i] * (w.kernel[i] - 1) + 1 + more[i];
+  for (std::size_t i = 0; i < w.dimensions(); ++i) {
+    const int64_t given = more[i], whole = (w.row[i + 1] - 1) * w.stride[i] + w.reach(i) + given;
     if (!wanted.empty()) {
       const int64_t all = std::max<int64_t>(0, whole - wanted[i]);
-      w.pads[i] = mode == "SAME_UPPER" ? all / 2 : all - all / 2;
-      w.pads[i + 2] = all - w.pads[i];
-      if (wanted[i] > whole) more[i] += wanted[i] - whole;
+      w.begins[i] = mode == "SAME_UPPER" ? all / 2 : all - all / 2;
+      w.ends[i] = all - w.begins[i];
+      // Values are appended for a size that the file states, not for one that follows from its auto_pad.
+      if (wanted[i] > whole && !same) more[i] += wanted[i] - whole;
     }
-    w.output.push_back(wanted.empty() ? whole - w.pads[i] - w.pads[i + 2] : wanted[i]);
+    w.output.push_back(whole - w.begins[i] - w.ends[i] + more[i] - given);
     if (w.output.back() < 1) throw Unsupported("its padding leaves nothing");
-    if (more[i] >= std::max(w.stride[i], w.dilation[i])) throw Unsupported("appends more than a step to its output");
+    if (more[i] >= w.stride[i]) throw Unsupported("appends a step or more to its output");
   }
 }
 
 void transposed_convolution(Call& call) {
-  const Constant& weights = call.floats(1, "the weights");
-  const Shape filter = filter_shape(weights);
+  Window w = window_over_input(call);
+  const Constant& weights = weights_of(call, w);
   const int64_t groups = call.integer("group", 1);
-  WindowOf2d w = image_of(call);
-  w.kernel = {filter[2], filter[3]};
-  if (call.has_attribute("kernel_shape") && window_numbers(call, w, "kernel_shape", 1, 0, 1) != w.kernel) {
-    throw Unsupported("its kernel_shape is not that of its weights");
-  }
-  w.stride = window_numbers(call, w, "strides", 1, 1, 1);
-  w.dilation = window_numbers(call, w, "dilations", 1, 1, 1);
-  w.pads = window_numbers(call, w, "pads", 2, 0, 0);
+  read_window(call, w, kernel_of(w, weights));
   std::vector<int64_t> more = window_numbers(call, w, "output_padding", 1, 0, 0);
-  if (groups < 1 || filter[0] != w.image[0] || filter[0] % groups != 0) refuse_weights(call, weights, groups);
+  if (groups < 1 || weights.shape[0] != w.row[0] || weights.shape[0] % groups != 0) {
+    refuse_weights(call, weights, groups);
+  }
   size_transposed(call, w, more);
-  const int64_t filters = filter[1] * groups;
-  const Value y = call.layer("conv2d_transpose", {&w.x},
-                             {{"filters", {std::to_string(filters)}},
-                              {"kernel", texts(w.kernel)},
-                              {"stride", texts(w.stride)},
-                              {"padding", w.margins()},
-                              {"output_padding", texts(more)},
-                              {"dilation", texts(w.dilation)},
-                              {"groups", {std::to_string(groups)}},
-                              {"bias", {text(call.has(2))}}},
-                             {filters, w.output[0], w.output[1]});
-  call.set_tensor(y, "weight", filter, weights);
-  if (call.has(2)) call.set_tensor(y, "bias", {filters}, call.floats(2, "the biases"));
-  call.give(w.finished(call, y));
+  give_convolution(call, w, weights, weights.shape[1] * groups, groups, "_transpose",
+                   {{"output_padding", texts(more)}});
 }
 
 }  // namespace
 
 std::vector<OpRow> convolution_rows() {
-  return {{"Conv", 1, convolution, BatchIn::front}, {"ConvTranspose", 1, transposed_convolution, BatchIn::front}};
+  return {{"Conv", 1, convolution, BatchIn::rows}, {"ConvTranspose", 1, transposed_convolution, BatchIn::rows}};
 }
 
 }  // namespace gpunn::interchange

@@ -58,10 +58,10 @@ std::string title(const FileNode& node) {
 
 std::map<std::string, std::vector<OpRow>> all_rows() {
   std::map<std::string, std::vector<OpRow>> table;
-  for (const auto& rows :
-       {activation_rows(), along_rows(), attention_rows(), cast_rows(), comparison_rows(), einsum_rows(),
-        convolution_rows(), elementwise_rows(), linear_rows(), loss_rows(), normalization_rows(), piece_rows(),
-        quantization_rows(), pooling_rows(), reduction_rows(), resizing_rows(), shape_rows(), suppression_rows()}) {
+  for (const auto& rows : {activation_rows(), along_rows(), attention_rows(), cast_rows(), comparison_rows(),
+                           einsum_rows(), convolution_rows(), elementwise_rows(), linear_rows(), loss_rows(),
+                           normalization_rows(), piece_rows(), quantization_rows(), pooling_rows(), recurrent_rows(),
+                           reduction_rows(), resizing_rows(), shape_rows(), suppression_rows()}) {
     for (const OpRow& row : rows) table[std::string(row.op)].push_back(row);
   }
   return table;

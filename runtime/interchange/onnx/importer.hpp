@@ -186,6 +186,7 @@ std::vector<OpRow> normalization_rows();
 std::vector<OpRow> piece_rows();
 std::vector<OpRow> pooling_rows();
 std::vector<OpRow> quantization_rows();
+std::vector<OpRow> recurrent_rows();
 std::vector<OpRow> reduction_rows();
 std::vector<OpRow> resizing_rows();
 std::vector<OpRow> shape_rows();

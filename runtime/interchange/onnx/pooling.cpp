@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "interchange/onnx/window.hpp"
 
@@ -6,57 +7,67 @@ namespace gpunn::interchange {
 
 namespace {
 
-// As the windows of layers are.
-void require_narrow(const WindowOf2d& w) {
-  if (w.dilation != std::vector<int64_t>{1, 1}) throw Unsupported("its window has gaps, which layers don't have");
-  for (std::size_t i = 0; i < 4; ++i) {
-    if (w.pads[i] >= w.kernel[i % 2]) throw Unsupported("its padding is as wide as its window");
-  }
+Keys keys_of(const Window& w) {
+  return {{"window", texts(w.kernel)},
+          {"stride", texts(w.stride)},
+          {"padding", w.margins()},
+          {"dilation", texts(w.dilation)},
+          {"ceil_mode", {text(w.ceil)}}};
 }
 
 void max_pool(Call& call) {
-  const WindowOf2d w = window_of(call, {});
-  require_narrow(w);
+  const Window w = window_of(call);
   call.require_first_output_alone("gives the places of the maxima, which layers don't");
-  const Value y = call.layer("max_pool", {&w.x},
-                             {{"window", texts(w.kernel)},
-                              {"stride", texts(w.stride)},
-                              {"padding", w.margins()},
-                              {"ceil_mode", {text(w.ceil)}}},
-                             {w.image[0], w.output[0], w.output[1]});
-  call.give(w.finished(call, y));
+  call.give(w.finished(call, call.layer("max_pool", {&w.x}, keys_of(w), w.with_channels(w.row[0]))));
 }
 
-// Means of neighbours along the first of three dimensions alone, as of channels for PyTorch's local response norm.
-bool pool_along_first(Call& call) {
-  const Shape row = call.sample(0);
-  const std::vector<int64_t> kernel = call.list("kernel_shape"), ones(3, 1);
-  const std::vector<int64_t> pads = call.list("pads", std::vector<int64_t>(6, 0));
-  if (row.size() != 4 || kernel.size() != 3 || kernel[1] != 1 || kernel[2] != 1 || kernel[0] < 1 ||
-      kernel[0] > row[1] || call.list("strides", ones) != ones || call.list("dilations", ones) != ones ||
-      pads != std::vector<int64_t>(6, 0) || call.word("auto_pad", "NOTSET") != "NOTSET") {
-    return false;
-  }
-  const Value image = call.reshaped(call.data(0), {row[0], row[1], row[2] * row[3]});
-  const int64_t count = row[1] - kernel[0] + 1;
-  const Value y = call.layer("avg_pool", {&image}, {{"window", texts({kernel[0], 1})}, {"stride", {"1"}}},
-                             {row[0], count, row[2] * row[3]});
-  call.give(call.reshaped(y, {row[0], count, row[2], row[3]}));
-  return true;
+Value means(Call& call, const Window& w, bool count_padding) {
+  Keys keys = keys_of(w);
+  keys.push_back({"count_padding", {text(count_padding)}});
+  return call.layer("avg_pool", {&w.x}, keys, w.with_channels(w.row[0]));
 }
 
 void average_pool(Call& call) {
-  if (pool_along_first(call)) return;
-  const WindowOf2d w = window_of(call, {});
-  require_narrow(w);
-  const Value y = call.layer("avg_pool", {&w.x},
-                             {{"window", texts(w.kernel)},
-                              {"stride", texts(w.stride)},
-                              {"padding", w.margins()},
-                              {"count_padding", {text(call.integer("count_include_pad", 0) != 0)}},
-                              {"ceil_mode", {text(w.ceil)}}},
-                             {w.image[0], w.output[0], w.output[1]});
-  call.give(w.finished(call, y));
+  const Window w = window_of(call);
+  const bool count_padding = call.integer("count_include_pad", 0) != 0;
+  for (std::size_t i = 0; i < w.dimensions(); ++i) {
+    if (!count_padding && std::max(w.begins[i], w.ends[i]) >= w.reach(i)) {
+      throw Unsupported("its padding, which it does not count, is as wide as its window");
+    }
+  }
+  call.give(w.finished(call, means(call, w, count_padding)));
+}
+
+// The root of the sums of powers: sums are means times the size of the window, all of which counts.
+void give_norms(Call& call, Window w) {
+  const int64_t p = call.integer("p", 2);
+  if (p < 1 || p > 1000) throw Unsupported("its p is " + std::to_string(p) + ", expected 1 to 1000");
+  double size = 1;
+  for (std::size_t i = 0; i < w.dimensions(); ++i) {
+    size *= static_cast<double>(w.kernel[i]);
+    const int64_t room = w.row[i + 1] + w.begins[i] + w.ends[i];
+    w.ends[i] += std::max<int64_t>(0, (w.output[i] - 1) * w.stride[i] + w.reach(i) - room);
+  }
+  w.ceil = false;
+  const auto power = [&](const Value& x, const std::string& exponent) {
+    return call.layer("power", {&x}, {{"exponent", {exponent}}}, row_of(x));
+  };
+  if (p % 2 != 0) w.x = call.layer("abs", {&w.x}, {}, row_of(w.x));
+  if (p != 1) w.x = power(w.x, std::to_string(p));
+  const Value sums = call.scaled(means(call, w, true), size);
+  call.give(w.finished(call, p == 1 ? sums : power(sums, text(1 / static_cast<double>(p)))));
+}
+
+void lp_pool(Call& call) { give_norms(call, window_of(call)); }
+
+void global_lp_pool(Call& call) {
+  Window w = window_over_input(call);
+  const std::vector<int64_t> ones(w.dimensions(), 1), zeros(w.dimensions(), 0);
+  w.kernel.assign(w.row.begin() + 1, w.row.end());
+  w.stride = w.dilation = w.output = ones;
+  w.begins = w.ends = zeros;
+  if (w.has_planes) w.output[0] = std::exchange(w.kernel[0], 1);
+  give_norms(call, std::move(w));
 }
 
 // A node of fuse_adaptive_pooling()'s, which a file may also have itself.
@@ -84,7 +95,10 @@ const OpRow& fused_adaptive_pooling() {
 }
 
 std::vector<OpRow> pooling_rows() {
-  return {{"MaxPool", 1, max_pool, BatchIn::front}, {"AveragePool", 1, average_pool, BatchIn::front}};
+  return {{"MaxPool", 1, max_pool, BatchIn::rows},
+          {"AveragePool", 1, average_pool, BatchIn::rows},
+          {"LpPool", 2, lp_pool, BatchIn::rows},
+          {"GlobalLpPool", 2, global_lp_pool, BatchIn::rows}};
 }
 
 }  // namespace gpunn::interchange

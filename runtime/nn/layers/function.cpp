@@ -6,6 +6,7 @@
 
 #include "graph/expressions.hpp"
 #include "nn/layers/families.hpp"
+#include "nn/layers/formulas.hpp"
 #include "nn/layers/parts.hpp"
 
 namespace gpunn::nn {
@@ -17,42 +18,23 @@ using graph::ValueId;
 
 Expressions formula(const LayerContext& c) { return {c.graph, c.layer.name}; }
 
-ValueId clamped(const LayerContext& c, ValueId x, double low, double high) {
-  const gpunn_clamp_attrs attrs{.struct_size = 0, .low = static_cast<float>(low), .high = static_cast<float>(high)};
-  return c.graph.add1(GPUNN_OP_CLAMP, c.layer.name, graph::Attributes::of(attrs), {x});
-}
-
-ValueId positive(Expressions& e, ValueId x) { return e.maximum(x, e.constant(0)); }
-ValueId negative(Expressions& e, ValueId x) { return e.minimum(x, e.constant(0)); }
-ValueId absolute(Expressions& e, ValueId x) { return e.maximum(x, e.scaled(x, -1)); }
-
-// exp(x) - 1 where x is below 0, else 0.
-ValueId below_zero(Expressions& e, ValueId x) { return e.sub(e.exp(negative(e, x)), e.constant(1)); }
-
 ValueId elu(const LayerContext& c) {
   Expressions e = formula(c);
-  const ValueId x = c.inputs[0];
-  return e.add(positive(e, x), e.scaled(below_zero(e, x), c.arguments.number("alpha")));
+  return elu_of(e, c.inputs[0], c.arguments.number("alpha"));
 }
 
 ValueId selu(const LayerContext& c) {
   constexpr double kAlpha = 1.6732632423543772, kScale = 1.0507009873554805;  // of Klambauer et al.
   Expressions e = formula(c);
-  const ValueId x = c.inputs[0];
-  return e.add(e.scaled(positive(e, x), kScale), e.scaled(below_zero(e, x), kScale * kAlpha));
+  return e.scaled(elu_of(e, c.inputs[0], kAlpha), kScale);
 }
 
 ValueId celu(const LayerContext& c) {
   Expressions e = formula(c);
   const ValueId x = c.inputs[0];
   const double alpha = c.arguments.number("alpha");
-  return e.add(positive(e, x), e.scaled(below_zero(e, e.scaled(x, 1 / alpha)), alpha));
-}
-
-// Without an overflow: the exponent is never above 0.
-ValueId softplus_of(Expressions& e, ValueId x) {
-  const ValueId small = e.exp(e.scaled(absolute(e, x), -1));
-  return e.add(positive(e, x), e.log(e.add(small, e.constant(1))));
+  const ValueId below_zero = e.sub(e.exp(negative(e, e.scaled(x, 1 / alpha))), e.constant(1));
+  return e.add(positive(e, x), e.scaled(below_zero, alpha));
 }
 
 ValueId softplus(const LayerContext& c) {
@@ -62,7 +44,7 @@ ValueId softplus(const LayerContext& c) {
 
 ValueId softsign(const LayerContext& c) {
   Expressions e = formula(c);
-  return e.div(c.inputs[0], e.add(absolute(e, c.inputs[0]), e.constant(1)));
+  return softsign_of(e, c.inputs[0]);
 }
 
 ValueId mish(const LayerContext& c) {
@@ -70,16 +52,15 @@ ValueId mish(const LayerContext& c) {
   return e.mul(c.inputs[0], e.tanh(softplus_of(e, c.inputs[0])));
 }
 
-ValueId hard_sigmoid_of(const LayerContext& c, double slope, double offset) {
-  Expressions e = formula(c);
-  return clamped(c, e.add(e.scaled(c.inputs[0], slope), e.constant(offset)), 0, 1);
-}
-
 ValueId hard_sigmoid(const LayerContext& c) {
-  return hard_sigmoid_of(c, c.arguments.number("slope"), c.arguments.number("offset"));
+  Expressions e = formula(c);
+  return hard_sigmoid_of(e, c.inputs[0], c.arguments.number("slope"), c.arguments.number("offset"));
 }
 
-ValueId hard_swish(const LayerContext& c) { return formula(c).mul(c.inputs[0], hard_sigmoid_of(c, 1.0 / 6, 0.5)); }
+ValueId hard_swish(const LayerContext& c) {
+  Expressions e = formula(c);
+  return e.mul(c.inputs[0], hard_sigmoid_of(e, c.inputs[0], 1.0 / 6, 0.5));
+}
 
 // A shape of as many dimensions as x with the channels' size alone.
 Shape of_channels(const Shape& x) {
@@ -99,7 +80,8 @@ ValueId prelu(const LayerContext& c) {
 }
 
 ValueId clamp(const LayerContext& c) {
-  return clamped(c, c.inputs[0], c.arguments.number("low"), c.arguments.number("high"));
+  Expressions e = formula(c);
+  return clamped(e, c.inputs[0], c.arguments.number("low"), c.arguments.number("high"));
 }
 
 ValueId abs(const LayerContext& c) {

@@ -1,14 +1,14 @@
 #include "nn/layers/parts.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/op_signature.hpp>
 #include <gpunn/ops.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string>
 #include <utility>
-
-#include "graph/expressions.hpp"
 
 namespace gpunn::nn {
 
@@ -31,22 +31,38 @@ void require_channels_in_multiple(const Shape& x, int64_t of, const char* what) 
   }
 }
 
-std::string by(const Pair& pair) { return std::to_string(pair[0]) + "x" + std::to_string(pair[1]); }
-
-std::string by(const Margins& margins) {
-  if (is_symmetric(margins)) return by(Pair{margins[0], margins[2]});
-  return to_string(Shape(margins.begin(), margins.end()));
+std::size_t require_space(const Shape& shape) {
+  if (shape.size() < 3 || shape.size() > 5) {
+    fail(
+        "expected an input of [N, channels, length], [N, channels, rows, columns] or [N, channels, planes, rows, "
+        "columns], found " +
+        to_string(shape));
+  }
+  return shape.size() - 2;
 }
 
-Pair slide(const Shape& x, const Pair& reach, const Pair& stride, const Margins& padding, const char* what) {
-  Pair size{};
-  for (std::size_t i = 0; i < 2; ++i) {
+std::string by(const Sizes& sizes) {
+  std::string result;
+  for (const int64_t size : sizes) result += (result.empty() ? "" : "x") + std::to_string(size);
+  return result;
+}
+
+std::string by_margins(const Margins& margins) {
+  if (!is_symmetric(margins)) return to_string(margins);
+  Sizes sides;
+  for (std::size_t i = 0; i < margins.size(); i += 2) sides.push_back(margins[i]);
+  return by(sides);
+}
+
+Sizes slide(const Shape& x, const Sizes& reach, const Sizes& stride, const Margins& padding, const char* what) {
+  Sizes size;
+  for (std::size_t i = 0; i < reach.size(); ++i) {
     const int64_t room = x[i + 2] + padding[2 * i] + padding[2 * i + 1];
     if (reach[i] > room) {
       fail(std::string(what) + " of " + by(reach) + " does not fit in an input of " + to_string(x) + " with padding " +
-           by(padding));
+           by_margins(padding));
     }
-    size[i] = (room - reach[i]) / stride[i] + 1;
+    size.push_back((room - reach[i]) / stride[i] + 1);
   }
   return size;
 }
@@ -69,22 +85,118 @@ ValueId permuted(const LayerContext& c, ValueId x, const std::vector<int32_t>& o
   return c.graph.add1(GPUNN_OP_TRANSPOSE, c.layer.name, Attributes::of(attrs), {x});
 }
 
-bool is_symmetric(const Margins& margins) { return margins[0] == margins[1] && margins[2] == margins[3]; }
+bool is_symmetric(const Margins& margins) {
+  for (std::size_t i = 0; i < margins.size(); i += 2) {
+    if (margins[i] != margins[i + 1]) return false;
+  }
+  return true;
+}
 
 ValueId padded(const LayerContext& c, ValueId x, const Margins& margins) {
-  const auto [top, bottom, left, right] = margins;
-  const Shape& shape = c.graph.value(x).type.shape;
-  require_sane_size({shape[0], shape[1], shape[2] + top + bottom, shape[3] + left + right});
+  if (std::ranges::count(margins, 0) == std::ssize(margins)) return x;
+  Shape shape = c.graph.value(x).type.shape;
   gpunn_pad_attrs attrs{};
-  attrs.rank = 4;
-  attrs.before[2] = top;
-  attrs.after[2] = bottom;
-  attrs.before[3] = left;
-  attrs.after[3] = right;
+  attrs.rank = static_cast<int32_t>(shape.size());
+  for (std::size_t i = 0; i < margins.size(); ++i) {
+    (i % 2 == 0 ? attrs.before : attrs.after)[2 + i / 2] = margins[i];
+    shape[2 + i / 2] += margins[i];
+  }
+  require_sane_size(shape);
   return c.graph.add1(GPUNN_OP_PAD, c.layer.name, Attributes::of(attrs), {x});
 }
 
-void copy(const Pair& from, int32_t (&to)[2]) {
+ValueId permute(const LayerContext& c, ValueId x, const std::vector<int32_t>& order) {
+  gpunn_transpose_attrs attrs{};
+  attrs.rank = static_cast<int32_t>(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) attrs.permutation[i] = order[i];
+  return c.graph.add1(GPUNN_OP_TRANSPOSE, c.layer.name, Attributes::of(attrs), {x});
+}
+
+ValueId joined(graph::Expressions& e, std::vector<ValueId> parts, std::size_t dimension) {
+  const gpunn_concat_attrs attrs{.struct_size = 0, .axis = static_cast<int32_t>(dimension)};
+  while (parts.size() > 1) {
+    std::vector<ValueId> longer;
+    for (std::size_t i = 0; i < parts.size(); i += ops::kMostParts) {
+      const std::size_t end = std::min(parts.size(), i + ops::kMostParts);
+      const std::vector<ValueId> some(parts.begin() + static_cast<std::ptrdiff_t>(i),
+                                      parts.begin() + static_cast<std::ptrdiff_t>(end));
+      longer.push_back(some.size() == 1 ? some.front() : e.op(GPUNN_OP_CONCAT, some, Attributes::of(attrs)));
+    }
+    parts = std::move(longer);
+  }
+  return parts.front();
+}
+
+std::vector<ValueId> taps(const LayerContext& c, ValueId x, std::size_t dimension, int64_t window, int64_t dilation,
+                          int64_t stride, int64_t count) {
+  graph::Expressions e(c.graph, c.layer.name);
+  // The dimension as steps of the stride and the elements of a step.
+  Shape apart = e.shape(x);
+  const int64_t last = (window - 1) * dilation, steps = last / stride + count;
+  const int64_t missing = steps * stride - apart[dimension];
+  if (missing > 0) {
+    gpunn_pad_attrs pad{};
+    pad.rank = static_cast<int32_t>(apart.size());
+    pad.after[dimension] = missing;
+    x = e.op(GPUNN_OP_PAD, {x}, Attributes::of(pad));
+  } else if (missing < 0) {
+    x = e.slice(x, dimension, 0, steps * stride);
+  }
+  Shape whole = apart;
+  whole[dimension] = count;
+  apart[dimension] = steps;
+  apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(dimension) + 1, stride);
+  x = e.view(x, apart);
+  std::vector<ValueId> result;
+  for (int64_t start = 0; start <= last; start += dilation) {
+    gpunn_slice_attrs box{};
+    box.rank = static_cast<int32_t>(apart.size());
+    std::ranges::copy(apart, box.size);
+    box.start[dimension] = start / stride;
+    box.size[dimension] = count;
+    box.start[dimension + 1] = start % stride;
+    box.size[dimension + 1] = 1;
+    const bool is_all = steps == count && stride == 1;
+    result.push_back(e.view(is_all ? x : e.op(GPUNN_OP_SLICE, {x}, Attributes::of(box)), whole));
+  }
+  return result;
+}
+
+Sizes of_image(const Sizes& sizes, const ImageDimensions& dimensions, int64_t otherwise) {
+  Sizes result;
+  for (const auto& dimension : dimensions) result.push_back(dimension ? sizes[*dimension] : otherwise);
+  return result;
+}
+
+Margins margins_of_image(const Margins& margins, const ImageDimensions& dimensions) {
+  Margins result;
+  for (const auto& dimension : dimensions) {
+    for (std::size_t side = 0; side < 2; ++side) result.push_back(dimension ? margins[2 * *dimension + side] : 0);
+  }
+  return result;
+}
+
+ValueId over_images(const LayerContext& c, ValueId x,
+                    const std::function<ValueId(ValueId, const ImageDimensions&)>& step) {
+  graph::Expressions e(c.graph, c.layer.name);
+  const Shape s = e.shape(x);
+  switch (s.size()) {
+    case 3: {
+      const ValueId y = step(e.view(x, {s[0], s[1], 1, s[2]}), {std::nullopt, 0});
+      return e.view(y, {s[0], s[1], e.shape(y)[3]});
+    }
+    case 4:
+      return step(x, {0, 1});
+    default: {
+      const ValueId flat = step(e.view(x, {s[0], s[1] * s[2], s[3], s[4]}), {1, 2});
+      const int64_t rows = e.shape(flat)[2], columns = e.shape(flat)[3];
+      const ValueId y = step(e.view(flat, {s[0], s[1], s[2], rows * columns}), {0, std::nullopt});
+      return e.view(y, {s[0], s[1], e.shape(y)[2], rows, columns});
+    }
+  }
+}
+
+void copy(const Sizes& from, int32_t (&to)[2]) {
   to[0] = static_cast<int32_t>(from[0]);
   to[1] = static_cast<int32_t>(from[1]);
 }
@@ -93,7 +205,7 @@ ValueId view(const LayerContext& c, ValueId x, const Shape& shape) {
   return graph::Expressions(c.graph, c.layer.name).view(x, shape);
 }
 
-ValueId enlarge(const LayerContext& c, ValueId x, const Pair& factor, int32_t mode) {
+ValueId enlarge(const LayerContext& c, ValueId x, const Sizes& factor, int32_t mode) {
   const Shape shape = c.graph.value(x).type.shape;
   require_sane_size({shape[0], shape[1], shape[2] * factor[0], shape[3] * factor[1]});
   gpunn_upsample2d_attrs attrs{};

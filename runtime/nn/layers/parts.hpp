@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,8 +15,10 @@
 
 namespace gpunn::nn {
 
-using Pair = std::array<int64_t, 2>;     // rows, columns
-using Margins = std::array<int64_t, 4>;  // top, bottom, left, right
+// A number for each dimension of [C, ...] but the channels: of lines, images [rows, columns], or volumes [planes, rows,
+// columns]. Margins are two numbers for each: top, bottom, left, right.
+using Sizes = std::vector<int64_t>;
+using Margins = std::vector<int64_t>;
 
 // Throws Error of a model that can't be built; the caller adds the layer and its place.
 [[noreturn]] void fail(const std::string& message);
@@ -22,22 +26,43 @@ using Margins = std::array<int64_t, 4>;  // top, bottom, left, right
 // Both throw unless the shape has this many dimensions: "expected an input of [N, features], found [1, 2, 3]; hint".
 void require_rank(const Shape& shape, std::size_t rank, const char* expected, const char* hint);
 void require_image(const Shape& shape);
+// [N, C, ...] of lines, images or volumes. The number of dimensions behind the channels.
+std::size_t require_space(const Shape& shape);
 
-// Throws unless the channels of x[N,C,H,W] are a multiple of the number; `what` says where the number is from:
+// Throws unless the channels of x[N,C,...] are a multiple of the number; `what` says where the number is from:
 // "groups".
 void require_channels_in_multiple(const Shape& x, int64_t of, const char* what);
 
-std::string by(const Pair& pair);        // "3x5"
-std::string by(const Margins& margins);  // likewise where both sides are equal, else "[1, 2, 3, 4]"
-void copy(const Pair& from, int32_t (&to)[2]);
+std::string by(const Sizes& sizes);              // "3x5"
+std::string by_margins(const Margins& margins);  // likewise where both sides are equal, else "[1, 2, 3, 4]"
+void copy(const Sizes& from, int32_t (&to)[2]);
 
-// Output rows and columns of a window of `reach` that slides over x[N,C,H,W]; throws if it does not fit.
-Pair slide(const Shape& x, const Pair& reach, const Pair& stride, const Margins& padding, const char* what);
+// The sizes of the output of a window of `reach` that slides over x[N,C,...]; throws if it does not fit.
+Sizes slide(const Shape& x, const Sizes& reach, const Sizes& stride, const Margins& padding, const char* what);
 
 // Ops' attributes can express margins only if opposite sides are equal.
 bool is_symmetric(const Margins& margins);
-// x[N,C,H,W] with zeros around it.
+// x[N,C,...] with zeros around it.
 graph::ValueId padded(const LayerContext& c, graph::ValueId x, const Margins& margins);
+
+// The dimensions in another order, dimension 0, the batch's, included.
+graph::ValueId permute(const LayerContext& c, graph::ValueId x, const std::vector<int32_t>& order);
+// One behind the other along a dimension, as many at a time as the op takes.
+graph::ValueId joined(graph::Expressions& e, std::vector<graph::ValueId> parts, std::size_t dimension);
+
+// What each element of a window sees of a dimension of x: `window` values of `count` elements. Element i of value j is
+// x[i * stride + j * dilation]; beyond its end x is taken to be 0.
+std::vector<graph::ValueId> taps(const LayerContext& c, graph::ValueId x, std::size_t dimension, int64_t window,
+                                 int64_t dilation, int64_t stride, int64_t count);
+
+// Which dimensions of [C, ...] the rows and the columns of an image stand for; none: others, or no dimension.
+using ImageDimensions = std::array<std::optional<std::size_t>, 2>;
+// Those of sizes, or `otherwise` where the image has none of them.
+Sizes of_image(const Sizes& sizes, const ImageDimensions& dimensions, int64_t otherwise);
+Margins margins_of_image(const Margins& margins, const ImageDimensions& dimensions);
+// Ops take images: `step` is applied to x[N,C,...] as images, for volumes to rows and columns, then to planes.
+graph::ValueId over_images(const LayerContext& c, graph::ValueId x,
+                           const std::function<graph::ValueId(graph::ValueId, const ImageDimensions&)>& step);
 
 // The same numbers in another shape; x itself if it has that shape.
 graph::ValueId view(const LayerContext& c, graph::ValueId x, const Shape& shape);
@@ -54,7 +79,7 @@ graph::ValueId floor(graph::Expressions& e, graph::ValueId x);
 graph::ValueId rounded(graph::Expressions& e, graph::ValueId x);
 
 // Images of x with their rows and columns multiplied; `mode` is a gpunn_upsampling.
-graph::ValueId enlarge(const LayerContext& c, graph::ValueId x, const Pair& factor, int32_t mode);
+graph::ValueId enlarge(const LayerContext& c, graph::ValueId x, const Sizes& factor, int32_t mode);
 
 // Whether drop() leaves values out: in training, unless p is 0.
 bool drops(const LayerContext& c, double p);

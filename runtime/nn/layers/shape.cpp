@@ -69,13 +69,13 @@ ValueId expand(const LayerContext& c) {
 
 ValueId pad(const LayerContext& c) {
   const Shape x = c.input_shape();
-  require_image(x);
-  const Margins margins = c.arguments.margins("padding");
+  const Margins margins = c.arguments.margins("padding", require_space(x));
   if (c.arguments.choice("mode") == "zeros") return padded(c, c.inputs[0], margins);
-  const auto [top, bottom, left, right] = margins;
+  require_image(x);
+  const int64_t top = margins[0], bottom = margins[1], left = margins[2], right = margins[3];
   if (std::max(top, bottom) >= x[2] || std::max(left, right) >= x[3]) {
-    fail("an image is mirrored in less than its own rows and columns: the padding is " + by(margins) + ", the input " +
-         to_string(x));
+    fail("an image is mirrored in less than its own rows and columns: the padding is " + by_margins(margins) +
+         ", the input " + to_string(x));
   }
   if (std::max({top, bottom, left, right}) == 0) return c.inputs[0];
   const gpunn_reflect_pad2d_attrs attrs{.struct_size = 0,

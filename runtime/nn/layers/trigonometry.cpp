@@ -34,8 +34,8 @@ ValueId magnitude(Expressions& e, ValueId x) { return e.maximum(x, e.scaled(x, -
 ValueId negated(Expressions& e, ValueId x) { return e.scaled(x, -1); }
 ValueId is_negative(Expressions& e, ValueId x) { return e.less(x, e.constant(0)); }
 
-// sin(x + quarters pi / 2). x - n pi / 2 is taken in three parts, the first of which is exact up to an x of 1e5. Nothing of
-// the sine of a larger one would be right.
+// sin(x + quarters pi / 2). x - n pi / 2 is taken in three parts, the first of which is exact up to an x of 1e5.
+// Nothing of the sine of a larger one would be right.
 ValueId sine(Expressions& e, ValueId x, int quarters) {
   const ValueId n = rounded(e, e.scaled(x, 1 / kHalfPi));
   ValueId r = x;

@@ -12,7 +12,7 @@ using graph::ValueId;
 ValueId upsample(const LayerContext& c) {
   require_image(c.input_shape());
   const bool bilinear = c.arguments.choice("mode") == "bilinear";
-  return enlarge(c, c.inputs[0], c.arguments.pair("factor"),
+  return enlarge(c, c.inputs[0], c.arguments.sizes("factor", 2),
                  bilinear ? GPUNN_UPSAMPLE_BILINEAR : GPUNN_UPSAMPLE_NEAREST);
 }
 
