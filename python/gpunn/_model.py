@@ -188,6 +188,7 @@ def load(
     plugins: Sequence[PathLike] = (),
     calls: int = 0,
     set: Settings | None = None,
+    without: Sequence[str] = (),
 ) -> Model:
     """Opens a trained model: a run, a run folder (its best checkpoint, else the last), a checkpoint, an engine
     (:func:`gpunn.export`) or an ONNX file, one in eight bits (:func:`gpunn.quantize`) among them.
@@ -196,12 +197,21 @@ def load(
     max_batch: rows that go to the device at a time.
     calls: that may run at the same time; 0: one a processor, at most 8.
     set: keys of its experiment to change.
+    without: engine passes to leave out, by the names in ``gpunn plan --inference``.
 
     Raises :class:`MissingError` where the file, the backend or the device is not there.
     """
     return Model(
         _core.Model.load(
-            Path(path), backend or "", device, threads, max_batch, paths_of(plugins), calls, settings_of(set)
+            Path(path),
+            backend or "",
+            device,
+            threads,
+            max_batch,
+            paths_of(plugins),
+            calls,
+            settings_of(set),
+            list(without),
         )
     )
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -108,9 +109,20 @@ class Translation {
       for (const char* name : kBoxOutputs) builder.reserve(name);
     }
     std::set<ValueId> quantized;  // tensors in eight bits
+    const inference::ProgramReaders readers(first_.graph);
+    const std::map<ValueId, inference::Int8Weight> int8_weights = inference::int8_weights(first_.graph, readers);
+    std::set<ValueId> within;  // the file has the integers in place of what rounds them
+    for (const auto& [weight, stored] : int8_weights) within.insert({stored.quotients, stored.integers});
     for (const OnnxStep& step : onnx_steps(first_.graph)) {
+      if (within.contains(step.outputs.front())) continue;
+      if (const auto stored = int8_weights.find(step.outputs.front()); stored != int8_weights.end()) {
+        add_int8_weight(builder, step.node->name, stored->second, stored->first);
+        continue;
+      }
       if (step.node->op == GPUNN_OP_FAKE_QUANTIZE) quantized.insert(step.outputs.front());
-      if (has_weights(first_.graph, *step.node) && quantized.contains(first_.graph.root(step.inputs[0]))) {
+      // The weights of `gpunn quantize`, which calibrated what they are multiplied with.
+      if (!model_.quantizers.empty() && has_weights(first_.graph, *step.node) &&
+          !int8_weights.contains(step.inputs[1]) && quantized.contains(first_.graph.root(step.inputs[0]))) {
         quantize_weights(builder, step);
       }
       if (step.node->op == GPUNN_OP_GATHER_NORMALIZE) {

@@ -11,6 +11,7 @@ namespace gpunn::interchange {
 
 namespace {
 
+constexpr std::size_t kNibble = 4;  // bits
 constexpr int64_t kMostElements = int64_t{1} << 36;
 
 template <class T>
@@ -37,6 +38,12 @@ int64_t integer_at(Element element, std::span<const std::byte> bytes, std::size_
   switch (element) {
     case Element::u8:
       return element_at<uint8_t>(bytes, i);
+    case Element::u4:
+      return element_at<uint8_t>(bytes, i / 2) >> (i % 2 * kNibble) & 0xF;
+    case Element::i4: {
+      const int64_t bits = element_at<uint8_t>(bytes, i / 2) >> (i % 2 * kNibble) & 0xF;
+      return bits < 8 ? bits : bits - 16;
+    }
     case Element::i8:
       return element_at<int8_t>(bytes, i);
     case Element::u16:
@@ -58,10 +65,11 @@ int64_t integer_at(Element element, std::span<const std::byte> bytes, std::size_
 
 std::string name_of(Element element) {
   static const std::map<Element, const char*> names = {
-      {Element::none, "undefined"}, {Element::f32, "float"},    {Element::u8, "uint8"},     {Element::i8, "int8"},
-      {Element::u16, "uint16"},     {Element::i16, "int16"},    {Element::i32, "int32"},    {Element::i64, "int64"},
-      {Element::text, "string"},    {Element::boolean, "bool"}, {Element::f16, "float16"},  {Element::f64, "double"},
-      {Element::u32, "uint32"},     {Element::u64, "uint64"},   {Element::bf16, "bfloat16"}};
+      {Element::none, "undefined"}, {Element::f32, "float"},    {Element::u8, "uint8"},      {Element::i8, "int8"},
+      {Element::u16, "uint16"},     {Element::i16, "int16"},    {Element::i32, "int32"},     {Element::i64, "int64"},
+      {Element::text, "string"},    {Element::boolean, "bool"}, {Element::f16, "float16"},   {Element::f64, "double"},
+      {Element::u32, "uint32"},     {Element::u64, "uint64"},   {Element::bf16, "bfloat16"}, {Element::u4, "uint4"},
+      {Element::i4, "int4"}};
   const auto found = names.find(element);
   return found != names.end() ? found->second : "type " + std::to_string(static_cast<int32_t>(element));
 }
@@ -77,6 +85,8 @@ std::size_t bytes_of(Element element) {
     case Element::u8:
     case Element::i8:
     case Element::boolean:
+    case Element::u4:
+    case Element::i4:
       return 1;
     case Element::u16:
     case Element::i16:
@@ -96,6 +106,11 @@ std::size_t bytes_of(Element element) {
   }
 }
 
+uint64_t stored_bytes(Element element, int64_t count) {
+  const bool in_pairs = element == Element::u4 || element == Element::i4;
+  return in_pairs ? (static_cast<uint64_t>(count) + 1) / 2 : static_cast<uint64_t>(count) * bytes_of(element);
+}
+
 std::optional<int64_t> checked_count(const Shape& shape) {
   int64_t count = 1;
   bool empty = false;
@@ -109,7 +124,7 @@ std::optional<int64_t> checked_count(const Shape& shape) {
 
 Constant constant_of(Element element, Shape shape, std::span<const std::byte> bytes) {
   Constant result{.element = element, .shape = std::move(shape), .floats = {}, .integers = {}};
-  const std::size_t count = bytes.size() / bytes_of(element);
+  const auto count = static_cast<std::size_t>(element_count(result.shape));
   if (is_floating(element)) {
     std::vector<float> values(count);
     if (element == Element::f32) {

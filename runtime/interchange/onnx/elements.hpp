@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -9,8 +10,10 @@
 
 namespace gpunn::interchange {
 
-// Bytes of an element in raw data; 0: a type that is not read.
+// Bytes of an element in raw data, where two of four bits share one; 0: a type that is not read.
 std::size_t bytes_of(Element element);
+// Bytes of so many elements in raw data.
+uint64_t stored_bytes(Element element, int64_t count);
 
 // The number of elements; nothing where a size is negative or the tensor would be larger than any memory.
 std::optional<int64_t> checked_count(const Shape& shape);

@@ -32,6 +32,8 @@ enum class Element : int32_t {
   u32 = 12,
   u64 = 13,
   bf16 = 16,
+  u4 = 21,
+  i4 = 22,
 };
 std::string name_of(Element element);  // "float", "int64", "type 20"
 bool is_floating(Element element);
@@ -52,6 +54,7 @@ struct Constant {
   std::shared_ptr<const std::vector<float>> floats;  // where is_floating(element)
   std::vector<Size> integers;                        // else
   bool trained = false;                              // an initializer, which training may change
+  std::shared_ptr<const std::vector<float>> scales = {};  // of floats that are integers times these: DequantizeLinear's
 };
 
 struct Attribute {

@@ -24,6 +24,7 @@ template <class Function>
 Constant taken(Call& call, const Constant& input, Shape shape, Function from) {
   Constant result{.element = input.element, .shape = std::move(shape), .floats = {}, .integers = {}};
   result.trained = input.trained;
+  result.scales = input.scales;
   const int64_t count = call.importer().take_room(result.shape);
   if (is_floating(input.element)) {
     std::vector<float> values(static_cast<std::size_t>(count));

@@ -70,14 +70,15 @@ bool leaves_batch_in_place(std::string_view op) {
                                        "Softplus",    "Softsign",  "Split",
                                        "Sqrt",        "Sub",       "Sum",
                                        "Swish",       "Tanh",      "Where"};
-  return std::ranges::find(kOps, op) != std::end(kOps);
+  return std::ranges::find(kOps, op) != std::end(kOps) || op == "QuantizeLinear" || op == "DequantizeLinear";
 }
 
 std::map<std::string, std::vector<OpRow>> all_rows() {
   std::map<std::string, std::vector<OpRow>> table;
-  for (const auto& rows : {activation_rows(), attention_rows(), einsum_rows(), convolution_rows(), elementwise_rows(),
-                           linear_rows(), normalization_rows(), piece_rows(), quantization_rows(), pooling_rows(),
-                           reduction_rows(), resizing_rows(), shape_rows(), suppression_rows()}) {
+  for (const auto& rows :
+       {activation_rows(), attention_rows(), einsum_rows(), convolution_rows(), elementwise_rows(), linear_rows(),
+        normalization_rows(), piece_rows(), quantization_rows(), quantized_product_rows(), pooling_rows(),
+        reduction_rows(), resizing_rows(), shape_rows(), suppression_rows()}) {
     for (const OpRow& row : rows) table[std::string(row.op)].push_back(row);
   }
   return table;

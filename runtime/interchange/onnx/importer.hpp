@@ -37,6 +37,7 @@ using Parts = std::vector<std::vector<std::size_t>>;
 struct Value {
   std::shared_ptr<const Constant> constant;  // nullptr: of a layer
   std::string layer;
+  Element element = Element::f32;  // that the file gives it; layers hold all of them as f32
   Sizes shape;  // of a constant that is as many rows as the batch: with the batch, of which it holds one row
   // Where the batch is not the first dimension: what the dimensions are of [N, row...], which the layer gives.
   Parts parts = {};
@@ -153,6 +154,7 @@ std::vector<OpRow> linear_rows();
 std::vector<OpRow> normalization_rows();
 std::vector<OpRow> piece_rows();
 std::vector<OpRow> pooling_rows();
+std::vector<OpRow> quantized_product_rows();
 std::vector<OpRow> quantization_rows();
 std::vector<OpRow> reduction_rows();
 std::vector<OpRow> resizing_rows();

@@ -115,7 +115,7 @@ class Reader {
       refuse_tensor(name,
                     "a shape of " + gpunn::to_string(shape) + " is negative or larger than anything that can be read");
     }
-    const uint64_t wanted = static_cast<uint64_t>(*count) * bytes_of(element);
+    const uint64_t wanted = stored_bytes(element, *count);
     if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
       return constant_of(element, shape, data_.read(name, properties(tensor.external_data()), wanted));
     }
@@ -129,7 +129,7 @@ class Reader {
   }
 
   void require_bytes(const std::string& name, Element element, const Shape& shape, std::size_t found) const {
-    const uint64_t wanted = static_cast<uint64_t>(*checked_count(shape)) * bytes_of(element);
+    const uint64_t wanted = stored_bytes(element, *checked_count(shape));
     if (found == wanted) return;
     refuse_tensor(name, "expected " + std::to_string(wanted) + " bytes for " + name_of(element) +
                             gpunn::to_string(shape) + ", found " + std::to_string(found));

@@ -36,8 +36,8 @@ ValueId conv2d(const LayerContext& c) {
   require_sane_size({filters, size[0], size[1]});
 
   const int64_t fan_in = x[1] / groups * kernel[0] * kernel[1];
-  const ValueId w =
-      c.parameter(weight(c, {filters, x[1] / groups, kernel[0], kernel[1]}, fan_in, filters * kernel[0] * kernel[1]));
+  const ValueId w = weight_tensor(
+      c, weight(c, {filters, x[1] / groups, kernel[0], kernel[1]}, fan_in, filters * kernel[0] * kernel[1]));
   const bool by_op = is_symmetric(padding);
   const ValueId image = by_op ? c.inputs[0] : padded(c, c.inputs[0], padding);
   const Pair pad = by_op ? Pair{padding[0], padding[2]} : Pair{0, 0};
