@@ -217,48 +217,46 @@ def dense(g: Graph) -> str:
     return g.rounded(y, 8) if g.pick(0, 1) else y
 
 
-def quantised_input(g: Graph) -> tuple[str, list[str], int]:
-    kind = g.pick(*EIGHT_BITS)
+def quantised_input(g: Graph, *kinds: int) -> tuple[str, list[str], int, int]:
+    """The input's integers, their scale and zero point, their type, and one of weights that ONNX Runtime has with it."""
+    kind = g.pick(*(kinds or EIGHT_BITS))
     grid = [g.scale(kind, 3), g.zero_point(kind)]
-    return g.add("QuantizeLinear", ["x", *grid]), grid, kind
+    weights = TensorProto.INT8 if kind == TensorProto.INT8 else g.pick(*EIGHT_BITS)
+    return g.add("QuantizeLinear", ["x", *grid]), grid, kind, weights
 
 
 def linear_convolution(g: Graph) -> str:
     channels, filters = g.row[0], int(g.random.integers(1, 9))
-    x, grid, _ = quantised_input(g)
+    x, grid, kind, of_weights = quantised_input(g)
     y, shape, out = x, (filters, channels, 3, 3), grid
+    stride = g.pick(1, 2)
     for _ in range(int(g.pick(1, 2))):
-        kind = g.pick(*EIGHT_BITS)
-        count = (filters,) if kind == TensorProto.INT8 and g.pick(0, 1) else ()
-        zero = g.integers(np.zeros(count), kind) if kind == TensorProto.INT8 else g.zero_point(kind)
-        inputs = [y, *out, g.drawn(kind, shape), g.scale(kind, 0.5, count), zero]
-        kind = g.pick(*EIGHT_BITS)
+        count = (filters,) if of_weights == TensorProto.INT8 and g.pick(0, 1) else ()
+        zero = g.integers(np.zeros(count), of_weights) if count else g.zero_point(of_weights)
+        inputs = [y, *out, g.drawn(of_weights, shape), g.scale(of_weights, 0.5, count), zero]
         out = [g.scale(kind, 6), g.zero_point(kind)]
         inputs += out
         if g.pick(0, 1):
             inputs.append(g.integers(g.random.integers(-3000, 3000, filters), TensorProto.INT32))
-        y = g.add("QLinearConv", inputs, pads=[1, 1, 1, 1], strides=[g.pick(1, 2)] * 2)
+        y = g.add("QLinearConv", inputs, pads=[1, 1, 1, 1], strides=[stride] * 2)
         shape = (filters, filters, 3, 3)
-        if g.pick(0, 0, 1):
+        if stride == 1 and min(g.row[1:]) > 3 and g.pick(0, 1):
             y = g.add("MaxPool", [y], kernel_shape=[2, 2], strides=[1, 1])
     return g.add("DequantizeLinear", [y, *out])
 
 
 def linear_product(g: Graph) -> str:
     features, units = g.row[-1], int(g.random.integers(1, 9))
-    x, grid, _ = quantised_input(g)
-    kind = g.pick(*EIGHT_BITS)
+    x, grid, kind, of_weights = quantised_input(g)
     count = (units,) if g.pick(0, 1) else ()
-    b = [g.drawn(kind, (features, units)), g.scale(kind, 1, count), g.zero_point(kind, count)]
-    kind = g.pick(*EIGHT_BITS)
+    b = [g.drawn(of_weights, (features, units)), g.scale(of_weights, 1, count), g.zero_point(of_weights, count)]
     out = [g.scale(kind, 8), g.zero_point(kind)]
     return g.add("DequantizeLinear", [g.add("QLinearMatMul", [x, *grid, *b, *out]), *out])
 
 
 def integer_product(g: Graph) -> str:
     features, units = g.row[-1], int(g.random.integers(1, 9))
-    x, grid, _ = quantised_input(g)
-    kind = g.pick(*EIGHT_BITS)
+    x, grid, _, kind = quantised_input(g)
     inputs = [x, g.drawn(kind, (features, units))]
     if g.pick(0, 1):
         inputs += [grid[1], g.zero_point(kind, (units,) if g.pick(0, 1) else ())]
@@ -268,7 +266,7 @@ def integer_product(g: Graph) -> str:
 
 def integer_convolution(g: Graph) -> str:
     channels, filters = g.row[0], int(g.random.integers(1, 9))
-    x, grid, _ = quantised_input(g)
+    x, grid, *_ = quantised_input(g, TensorProto.UINT8)
     inputs = [x, g.drawn(TensorProto.UINT8, (filters, channels, 3, 3))]
     if g.pick(0, 1):
         inputs += [grid[1], g.zero_point(TensorProto.UINT8)]

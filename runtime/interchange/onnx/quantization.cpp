@@ -50,31 +50,29 @@ Shape broadcast_scales(const Shape& scales, const Shape& tensor, const Quantizat
                     "; expected one, one for each place of a dimension other than the batch's, or one for each block");
 }
 
+// One scale, or one zero point, is for all.
 Grid grid_of(Call& call, const Shape& tensor, const Quantization& by) {
   const Constant& scales = *by.scale->constant;
   if (!is_floating(scales.element)) throw Unsupported("its scales are " + name_of(scales.element));
-  const std::size_t count = scales.floats->size();
   const Constant* zeros = by.zero_point != nullptr ? by.zero_point->constant.get() : nullptr;
-  if (zeros != nullptr && zeros->integers.size() != count) {
-    throw Unsupported("it has " + std::to_string(count) + " scales and " + std::to_string(zeros->integers.size()) +
-                      " zero points");
+  if (zeros != nullptr && is_floating(zeros->element)) throw Unsupported("its zero points are floats");
+  const std::size_t count = scales.floats->size(), zero_count = zeros != nullptr ? zeros->integers.size() : 1;
+  if (count != zero_count && count != 1 && zero_count != 1) {
+    throw Unsupported("it has " + std::to_string(count) + " scales and " + std::to_string(zero_count) + " zero points");
   }
-  Grid grid{.shape = broadcast_scales(scales.shape, tensor, by), .scales = {}, .zero_points = {}};
-  const Shape steps = strides_of(scales.shape);
+  const Shape& stated = count == 1 && zero_count != 1 ? zeros->shape : scales.shape;
+  Grid grid{.shape = broadcast_scales(stated, tensor, by), .scales = {}, .zero_points = {}};
+  const Shape steps = strides_of(stated);
   for (int64_t i = 0, all = call.importer().take_room(grid.shape); i < all; ++i) {
-    int64_t place = i;
-    if (by.block > 0) {
-      place = 0;
-      int64_t rest = i;
-      for (std::size_t d = grid.shape.size(); d-- > 0;) {
-        const int64_t at = rest % grid.shape[d];
-        rest /= grid.shape[d];
-        place += (d == by.axis ? at / by.block : at) * steps[d];
-      }
+    int64_t place = by.block > 0 ? 0 : i, rest = i;
+    for (std::size_t d = grid.shape.size(); by.block > 0 && d-- > 0; rest /= grid.shape[d]) {
+      const int64_t at = rest % grid.shape[d];
+      place += (d == by.axis ? at / by.block : at) * steps[d];
     }
     const auto k = static_cast<std::size_t>(place);
-    grid.scales.push_back((*scales.floats)[k]);
-    grid.zero_points.push_back(zeros != nullptr ? static_cast<float>(zeros->integers[k].factor) : 0);
+    grid.scales.push_back((*scales.floats)[count == 1 ? 0 : k]);
+    grid.zero_points.push_back(zeros != nullptr ? static_cast<float>(zeros->integers[zero_count == 1 ? 0 : k].factor)
+                                                : 0);
   }
   return grid;
 }
@@ -196,7 +194,10 @@ Quantization quantization_of(const Call& call) {
   const Value& x = call.input(0);
   Quantization by{.scale = &call.input(1), .zero_point = call.has(2) ? &call.input(2) : nullptr, .block = block};
   // Of one scale it has no meaning, and need not be a dimension.
-  const bool has_axis = !by.scale->constant || block > 0 || element_count(by.scale->constant->shape) != 1;
+  const auto is_one = [](const Value* value) {
+    return value == nullptr || !value->constant || element_count(value->constant->shape) == 1;
+  };
+  const bool has_axis = block > 0 || !is_one(by.scale) || !is_one(by.zero_point);
   if (has_axis) by.axis = call.axis("axis", 1, x.shape.size());
   return by;
 }
