@@ -210,11 +210,11 @@ void Context::run(int64_t rows, const void* input, std::span<const OutputTarget>
   }
 }
 
-void Context::upload_input(const void* input, uint64_t bytes) {
-  auto* const to = static_cast<std::byte*>(input_address_);
-  auto* const staged = static_cast<std::byte*>(staged_input_.data());
+void Context::upload_input(const void* input, uint64_t bytes, uint64_t place) {
+  auto* const to = static_cast<std::byte*>(input_address_) + place;
   const auto* const from = static_cast<const std::byte*>(input);
   if (on_host_) return copy_array(to, from, bytes);
+  auto* const staged = static_cast<std::byte*>(staged_input_.data()) + place;
   std::mutex stream;
   copy_in_pieces(bytes, [&](int64_t first, int64_t last) {
     const auto count = static_cast<uint64_t>(last - first);
@@ -227,7 +227,12 @@ void Context::upload_input(const void* input, uint64_t bytes) {
 void Context::run_prepared(execution::Executable& executable, int64_t rows, const void* input,
                            std::span<const OutputTarget> outputs) {
   const auto count = static_cast<uint64_t>(rows);
-  upload_input(input, count * model_.info.input.sample.bytes());
+  const uint64_t row = model_.info.input.sample.bytes();
+  upload_input(input, count * row, 0);
+  // An engine computes more rows than the call has. Layers that combine the rows of a batch must not see an earlier
+  // call's there.
+  const auto planned = static_cast<uint64_t>(model_.saved != nullptr ? model_.saved->planned_rows(rows) : rows);
+  for (uint64_t extra = count; extra < planned; ++extra) upload_input(input, row, extra * row);
   executable.run();
   if (!on_host_) {
     for (const OutputTarget& target : outputs) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "graph/expressions.hpp"
 #include "inference/quantizable.hpp"
 #include "inference/quantizers.hpp"
 
@@ -139,7 +140,7 @@ class EightBits {
     const auto from = readers_.maker(convolution.inputs[0], GPUNN_OP_FAKE_QUANTIZE);
     const auto to = readers_.only(one.result, GPUNN_OP_FAKE_QUANTIZE);
     if (!is_storable(convolution.inputs[1])) return;
-    if (!from || !to || !one.bias || !is_below_limit(g_, one, quantizer_of(g_.nodes()[*to]))) return;
+    if (!from || !to || !is_below_limit(g_, one, quantizer_of(g_.nodes()[*to]))) return;
     std::optional<std::size_t> residual;
     if (one.add) {
       residual = readers_.maker(one.residual, GPUNN_OP_FAKE_QUANTIZE);
@@ -153,9 +154,9 @@ class EightBits {
         .name = convolution.name,
         .x = convolution.inputs[0],
         .weight = convolution.inputs[1],
-        .bias = g_.nodes()[*one.bias].inputs[1],
+        .bias = one.bias ? g_.nodes()[*one.bias].inputs[1] : kNoValue,
         .residual = one.residual};
-    const TensorType channels = g_.value(made.bias).type;
+    const TensorType channels{DType::f32, {g_.value(made.weight).type.shape[0]}};
     OpSignature signature{.op = GPUNN_OP_QUANTIZED_CONV2D,
                           .attrs = made.attrs,
                           .inputs = {stored_type(made.x), stored_type(made.weight), channels, channels},
@@ -259,7 +260,10 @@ class EightBits {
 
   void append(const Planned& made, const Node& fake) {
     const StoredWeight filter = stored_weight(made.name + ".filter", made.weight);
-    std::vector<ValueId> inputs = {stored_.at(made.x), filter.integers, filter.steps, made.bias};
+    const ValueId bias = made.bias != kNoValue
+                             ? made.bias
+                             : graph::Expressions(g_, made.name).constant(0, {g_.value(made.weight).type.shape[0]});
+    std::vector<ValueId> inputs = {stored_.at(made.x), filter.integers, filter.steps, bias};
     if (made.residual != kNoValue) inputs.push_back(stored_.at(made.residual));
     give(fake, g_.add1(GPUNN_OP_QUANTIZED_CONV2D, made.name, made.attrs, std::move(inputs)));
   }

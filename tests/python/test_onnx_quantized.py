@@ -155,8 +155,8 @@ def pair(g: Graph) -> str:
         q = g.add("QuantizeLinear", ["x", scale], output_dtype=kind)
         return g.add("DequantizeLinear", [q, scale] if how == "dtype" else [q, g.scale(kind, 2)])
     q = g.add("QuantizeLinear", ["x", scale, zero], **keys)
-    if how == "integers between":
-        q = between(g, q, kind)
+    if how == "integers between" and kind in EIGHT_BITS:
+        q = between(g, q)
     if how == "scale":
         scale = g.scale(kind, 2)
     if how == "zero":
@@ -168,14 +168,12 @@ def pair(g: Graph) -> str:
     return y
 
 
-def between(g: Graph, q: str, kind: int) -> str:
+def between(g: Graph, q: str) -> str:
     """An operator that takes integers."""
     rank = len(g.row) + 1
-    if rank == 4 and kind in EIGHT_BITS and g.pick(0, 1):
+    if rank == 4 and g.pick(0, 1):
         return g.add("MaxPool", [q], kernel_shape=[2, 2], strides=[1, 1])
-    if g.pick(0, 1):
-        return g.add("Transpose", [q], perm=[0, *range(rank - 1, 0, -1)])
-    return g.add("Flatten", [q], axis=1) if kind in EIGHT_BITS else g.add("Identity", [q])
+    return g.add("Transpose", [q], perm=[0, *range(rank - 1, 0, -1)]) if g.pick(0, 1) else g.add("Flatten", [q], axis=1)
 
 
 def convolution(g: Graph) -> str:

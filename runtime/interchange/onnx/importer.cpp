@@ -70,7 +70,8 @@ bool leaves_batch_in_place(std::string_view op) {
                                        "Softplus",    "Softsign",  "Split",
                                        "Sqrt",        "Sub",       "Sum",
                                        "Swish",       "Tanh",      "Where"};
-  return std::ranges::find(kOps, op) != std::end(kOps) || op == "QuantizeLinear" || op == "DequantizeLinear";
+  return std::ranges::find(kOps, op) != std::end(kOps) || op.ends_with("QuantizeLinear") || op == "DequantizeLinear" ||
+         op == "MatMulInteger" || op == "QLinearMatMul";
 }
 
 std::map<std::string, std::vector<OpRow>> all_rows() {

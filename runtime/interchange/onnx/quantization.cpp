@@ -39,6 +39,9 @@ Shape broadcast_scales(const Shape& scales, const Shape& tensor, const Quantizat
     Shape blocks = tensor;
     if (by.axis < blocks.size()) blocks[by.axis] = (blocks[by.axis] + by.block - 1) / by.block;
     if (scales == blocks) return shape;
+  } else if (scales.size() == tensor.size() &&
+             std::ranges::equal(scales, tensor, [](int64_t a, int64_t b) { return a == 1 || a == b; })) {
+    return scales;  // of QLinearMatMul's stacks of matrices
   } else if (scales.size() == 1 && by.axis < tensor.size() && tensor[by.axis] == scales[0]) {
     shape.assign(tensor.size() - by.axis, 1);
     shape[0] = scales[0];

@@ -59,8 +59,14 @@ void convolve_quantized(Call& call) {
       quantized(call, y, {.scale = &call.input(kYScale), .zero_point = &call.input(kYZero)}, element_of(call, kYZero)));
 }
 
+// As MatMul does, which then sees the batch in front.
+void require_batch_before_matrices(const Call& call, std::size_t b) {
+  call.require_batch_before(call.input(b).constant ? 1 : 2);
+}
+
 void multiply_quantized(Call& call) {
   enum : std::size_t { kA, kAScale, kAZero, kB, kBScale, kBZero, kYScale, kYZero };
+  require_batch_before_matrices(call, kB);
   const Value &a = call.input(kA), &b = call.input(kB);
   const Value left =
       dequantized(call, a, {.scale = &call.input(kAScale), .zero_point = &call.input(kAZero), .axis = from_end(a, 2)});
@@ -166,6 +172,7 @@ std::vector<Value> exact_parts(Call& call, const Value& factor, int64_t terms) {
 }
 
 void multiply_integers(Call& call) {
+  require_batch_before_matrices(call, 1);
   const Value a = shifted(call, 0, 2, from_end(call.input(0), 2)), b = shifted(call, 1, 3, from_end(call.input(1), 1));
   const auto terms = static_cast<std::size_t>(std::max<int64_t>(1, a.shape.back().factor));
   const auto columns = static_cast<std::size_t>(std::max<int64_t>(1, b.shape.back().factor));
