@@ -211,6 +211,15 @@ TEST_CASE("a max-pool and a concatenation of stored numbers give the bits of tho
   CHECK(found == run(in_numbers(stored.graph), backend));
 }
 
+TEST_CASE("float weights stay in f32 unless they are to be rounded") {
+  const plugins::PluginRegistry registry;
+  execution::Backend backend(registry, "cpu");
+  Program program(kScale);
+  const std::size_t nodes = program.graph.nodes().size();
+  CHECK(inference::use_eight_bits(program.graph, backend, inference::FloatWeights::kept).empty());
+  CHECK(program.graph.nodes().size() == nodes);
+}
+
 TEST_CASE("a mean of whole images between two stored tensors gives the bits of one of numbers") {
   const plugins::PluginRegistry registry;
   execution::Backend backend(registry, "cpu");

@@ -160,28 +160,34 @@ TEST_CASE("eight bits multiply the file's integers, and numbers where these are 
 }
 
 TEST_CASE("the weights of a quantised convolution are multiples of the file's scales, not of others") {
-  FileBuilder file({1, 3, 3});
-  grid(file, "in", 0.125F, 128, Proto::UINT8);
-  grid(file, "out", 0.0625F, 0, Proto::UINT8);
-  stored(file, "w", Proto::INT8, {2, 1, 1, 1}, {3, 5});
-  file.tensor("scales", {2}, {0.3F, 0.7F});
-  stored(file, "zeros", Proto::INT8, {2}, {0, 0});
-  file.tensor("bias", {2}, {0.5F, -0.25F});
-  round(file, "x", "in", "rounded");
-  set(file.node("DequantizeLinear", {"w", "scales", "zeros"}, "filters"), "axis", int64_t{0});
-  file.node("Conv", {"rounded", "filters", "bias"}, "sums");
-  file.node("Relu", {"sums"}, "positive");
-  round(file, "positive", "out", "y");
-  CHECK(ops_of(file)["QUANTIZED_CONV2D"] == 1);
-  const Floats x = numbers(9, 3, 1);
-  Floats wanted;
-  for (const auto& [weight, bias] : {std::pair{3 * 0.3F, 0.5F}, {5 * 0.7F, -0.25F}}) {
-    for (const float one : x) {
-      const float sum = std::nearbyint(one / 0.125F) * 0.125F * weight + bias;
-      wanted.push_back(std::nearbyint(std::clamp(sum, 0.0F, 255 * 0.0625F) / 0.0625F) * 0.0625F);
+  for (const bool has_bias : {true, false}) {
+    CAPTURE(has_bias);
+    FileBuilder file({1, 3, 3});
+    grid(file, "in", 0.125F, 128, Proto::UINT8);
+    grid(file, "out", 0.0625F, 0, Proto::UINT8);
+    stored(file, "w", Proto::INT8, {2, 1, 1, 1}, {3, 5});
+    file.tensor("scales", {2}, {0.3F, 0.7F});
+    stored(file, "zeros", Proto::INT8, {2}, {0, 0});
+    file.tensor("bias", {2}, {0.5F, -0.25F});
+    round(file, "x", "in", "rounded");
+    set(file.node("DequantizeLinear", {"w", "scales", "zeros"}, "filters"), "axis", int64_t{0});
+    file.node("Conv",
+              has_bias ? std::vector<std::string>{"rounded", "filters", "bias"}
+                       : std::vector<std::string>{"rounded", "filters"},
+              "sums");
+    file.node("Relu", {"sums"}, "positive");
+    round(file, "positive", "out", "y");
+    CHECK(ops_of(file)["QUANTIZED_CONV2D"] == 1);
+    const Floats x = numbers(9, 3, 1);
+    Floats wanted;
+    for (const auto& [weight, bias] : {std::pair{3 * 0.3F, 0.5F}, {5 * 0.7F, -0.25F}}) {
+      for (const float one : x) {
+        const float sum = std::nearbyint(one / 0.125F) * 0.125F * weight + (has_bias ? bias : 0);
+        wanted.push_back(std::nearbyint(std::clamp(sum, 0.0F, 255 * 0.0625F) / 0.0625F) * 0.0625F);
+      }
     }
+    check_close(outputs_of(file, x), wanted, 1e-6F);
   }
-  check_close(outputs_of(file, x), wanted, 0.0626F);
 }
 
 TEST_CASE("products of integers are exact, whatever their number") {
@@ -252,6 +258,43 @@ TEST_CASE("a file in eight bits is written again with its integers and scales") 
   CHECK(first_output(model, x) == outputs_of(file, x));
 }
 
+TEST_CASE("a tensor between other operators is written again as QuantizeLinear, and read with the same answers") {
+  const TemporaryFolder folder;
+  FileBuilder file({2, 3});
+  file.tensor("scales", {3}, {0.3F, 0.5F, 0.7F});
+  stored(file, "zeros", Proto::INT8, {3}, {-1, 0, 7});
+  set(file.node("QuantizeLinear", {"x", "scales", "zeros"}, "integers"), "axis", 2);
+  auto& node = file.node("DynamicQuantizeLinear", {"x"}, "more");
+  node.add_output("scale");
+  node.add_output("zero");
+  file.node("DequantizeLinear", {"more", "scale", "zero"}, "numbers");
+  set(file.node("Cast", {"integers"}, "floats"), "to", static_cast<int64_t>(Proto::FLOAT));
+  file.node("Add", {"numbers", "floats"}, "y");
+  const auto again = folder / "again.onnx";
+  export_onnx(file.save(folder), again, {});
+  std::map<std::string, int> nodes;
+  for (const interchange::FileNode& one : interchange::read_file_model(again).nodes) ++nodes[one.op];
+  CHECK(nodes["QuantizeLinear"] == 1);
+  CHECK(nodes["DynamicQuantizeLinear"] == 3);
+  CHECK(nodes["Div"] == 0);
+  const Floats x = numbers(18, 100, 3);
+  const Model model = Model::load(again, {.backend = "cpu", .threads = 1, .max_batch = 8});
+  CHECK(first_output(model, x) == outputs_of(file, x));
+}
+
+TEST_CASE("a scale of the whole batch sees no rows of an earlier call") {
+  const TemporaryFolder folder;
+  FileBuilder file({2});
+  auto& node = file.node("DynamicQuantizeLinear", {"x"}, "integers");
+  node.add_output("scale");
+  node.add_output("zero");
+  file.node("DequantizeLinear", {"integers", "scale", "zero"}, "y");
+  export_engine(file.save(folder), folder / "x.engine", {4}, {.backend = "cpu", .threads = 1});
+  const Model engine = Model::load(folder / "x.engine", {.backend = "cpu", .threads = 1});
+  first_output(engine, numbers(8, 1000, 4));
+  CHECK(first_output(engine, {0.1F, 1}) == outputs_of(file, {0.1F, 1}));
+}
+
 TEST_CASE("quantised tensors that can't be are refused with the reason") {
   const auto refused = [](float scale, Proto::DataType type, const Shape& shape) {
     FileBuilder file({2}, 21);
@@ -265,4 +308,16 @@ TEST_CASE("quantised tensors that can't be are refused with the reason") {
   CHECK(refused(-1, Proto::UINT8, {}).find("its scale -1 is not above 0") != std::string::npos);
   CHECK(refused(1, Proto::INT32, {}).find("makes int32 of numbers") != std::string::npos);
   CHECK(refused(1, Proto::UINT8, {2}).find("a dimension other than the batch's") != std::string::npos);
+
+  FileBuilder scale({2});
+  auto& node = scale.node("DynamicQuantizeLinear", {"x"}, "integers");
+  node.add_output("y");
+  CHECK(refusal(scale).find("one number, is the graph's output") != std::string::npos);
+
+  FileBuilder sums({1, 4200});
+  grid(sums, "in", 1, 0, Proto::UINT8);
+  sums.node("QuantizeLinear", with_grid("x", "in"), "integers");
+  set(sums.node("Transpose", {"integers"}, "turned"), "perm", {0, 2, 1});
+  sums.node("MatMulInteger", {"integers", "turned"}, "y");
+  CHECK(refusal(sums).find("more products than f32 holds exactly") != std::string::npos);
 }

@@ -16,6 +16,7 @@
 #include "common/text.hpp"
 #include "inference/forward_weights.hpp"
 #include "interchange/export/onnx_builder.hpp"
+#include "interchange/export/quantize_layers.hpp"
 #include "interchange/export/write_onnx.hpp"
 #include "interchange/export/write_trained.hpp"
 #include "interchange/onnx/import.hpp"
@@ -113,7 +114,10 @@ class Translation {
     const std::map<ValueId, inference::Int8Weight> int8_weights = inference::int8_weights(first_.graph, readers);
     std::set<ValueId> within;  // the file has the integers in place of what rounds them
     for (const auto& [weight, stored] : int8_weights) within.insert({stored.quotients, stored.integers});
-    for (const OnnxStep& step : onnx_steps(first_.graph)) {
+    const std::vector<OnnxStep> steps = onnx_steps(first_.graph);
+    const QuantizeLayers layers(builder, model_.experiment.model, steps);
+    for (const OnnxStep& step : steps) {
+      if (layers.add(builder, step)) continue;
       if (within.contains(step.outputs.front())) continue;
       if (const auto stored = int8_weights.find(step.outputs.front()); stored != int8_weights.end()) {
         add_int8_weight(builder, step.node->name, stored->second, stored->first);

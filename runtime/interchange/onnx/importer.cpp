@@ -337,11 +337,15 @@ void Importer::import_rows(const OpRow& row, Call call, std::vector<const Value*
 const FileNode* Importer::only_reader(const std::string& value) const {
   const auto found = readers_.find(value);
   if (found == readers_.end() || found->second.size() != 1) return nullptr;
-  return std::ranges::find(file_model_.outputs, value) == file_model_.outputs.end() ? found->second.front() : nullptr;
+  return is_output(value) ? nullptr : found->second.front();
+}
+
+bool Importer::is_output(const std::string& value) const {
+  return std::ranges::find(file_model_.outputs, value) != file_model_.outputs.end();
 }
 
 bool Importer::is_used(const std::string& value) const {
-  return readers_.contains(value) || std::ranges::find(file_model_.outputs, value) != file_model_.outputs.end();
+  return readers_.contains(value) || is_output(value);
 }
 
 const Value* Importer::find_value(const std::string& name) const {

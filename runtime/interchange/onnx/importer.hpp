@@ -193,6 +193,7 @@ class Importer {
   const FileNode* only_reader(const std::string& value) const;
   // Whether a node reads a value, or the graph gives it.
   bool is_used(const std::string& value) const;
+  bool is_output(const std::string& value) const;  // of the graph
   const Value* find_value(const std::string& name) const;
   void set_value(const std::string& name, Value value);
   // The size of the batch that the file was exported for; 0: any.

@@ -214,6 +214,10 @@ void quantize_dynamically(Call& call) {
   const Value& x = call.data(0);
   const Shape row = call.sample(0), one(row.size(), 1);
   const auto give = [&](std::size_t output, const char* gives, const Shape& shape, Element element) {
+    const std::vector<std::string>& names = call.node().outputs;
+    if (output > 0 && output < names.size() && call.importer().is_output(names[output])) {
+      throw Unsupported("its " + std::string(gives) + ", one number, is the graph's output; layers give rows");
+    }
     const Value y = call.layer("dynamic_quantize", {&x}, {{"gives", {gives}}}, shape, output == 0 ? "" : gives);
     call.give(output, with_element(y, element));
   };
