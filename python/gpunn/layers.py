@@ -188,9 +188,7 @@ class Linear(Layer):
         int8_weight: bool = False,
         name: str | None = None,
     ) -> None:
-        super().__init__(
-            name, units=out_features, bias=bias, init=init, activation=activation, int8_weight=int8_weight
-        )
+        super().__init__(name, units=out_features, bias=bias, init=init, activation=activation, int8_weight=int8_weight)
         self._expect(in_features=in_features)
 
 
