@@ -138,7 +138,7 @@ void Context::make_constants(const execution::CompiledProgram& making, const gra
   for (const graph::Node& node : making.graph.nodes()) {
     for (const graph::ValueId output : node.outputs) {
       const graph::Value& value = program.value(output);
-      if (variables_.contains(value.name)) continue;
+      if (value.storage == Storage::arena || variables_.contains(value.name)) continue;
       if (const auto owner = constants_->owners.find(value.name); owner != constants_->owners.end()) {
         variables_.share(value.name, *owner->second);
         continue;
@@ -151,16 +151,22 @@ void Context::make_constants(const execution::CompiledProgram& making, const gra
   // Those that are there already are kept: others may be reading them.
   execution::CompiledProgram rest = making;
   std::erase_if(rest.graph.nodes(), [&](const graph::Node& node) {
-    return std::ranges::all_of(node.outputs,
-                               [&](graph::ValueId id) { return constants_->owners.contains(program.value(id).name); });
+    return std::ranges::all_of(node.outputs, [&](graph::ValueId id) {
+      const graph::Value& value = program.value(id);
+      return value.storage != Storage::arena && constants_->owners.contains(value.name);
+    });
   });
+  remove_dead_ops(rest.graph);
   rest = execution::place_and_plan(std::move(rest.graph), *backend_, execution::FuseSubgraphs::none);
   const execution::Buffer arena = backend_->allocate(rest.plan.arena_bytes);
   execution::Executable(*backend_, variables_, rest.graph, rest.plan, arena.data()).run();
   backend_->synchronize();
   for (const graph::Node& node : rest.graph.nodes()) {
-    for (const graph::ValueId output : node.outputs)
-      constants_->owners.emplace(program.value(output).name, &variables_);
+    for (const graph::ValueId output : node.outputs) {
+      if (program.value(output).storage != Storage::arena) {
+        constants_->owners.emplace(program.value(output).name, &variables_);
+      }
+    }
   }
 }
 

@@ -164,7 +164,8 @@ std::optional<Value> rounded(Call& call, const Value& q, const Grid& grid) {
 }
 
 Shape merged_row(const Value& a, const Value& b) {
-  const Shape first = row_of(a), second = row_of(b);
+  Shape first = row_of(a);
+  const Shape second = row_of(b);
   bool fits = first.size() == second.size();
   for (std::size_t i = 0; fits && i < first.size(); ++i) fits = second[i] == 1 || second[i] == first[i];
   if (!fits) throw Unsupported("takes values of " + to_string(a.shape) + " and " + to_string(b.shape));
@@ -255,7 +256,7 @@ Value dequantized(Call& call, const Value& q, const Quantization& by) {
   require_positive(grid);
   if (grid.is_identity()) return with_element(q, Element::f32);
   if (std::optional<Value> y = rounded(call, q, grid)) return *std::move(y);
-  const Value y = call.layer("dequantize_linear", {&q}, shape_key(grid), row_of(q));
+  Value y = call.layer("dequantize_linear", {&q}, shape_key(grid), row_of(q));
   set_grid(call, y, grid);
   return y;
 }
