@@ -142,6 +142,12 @@ TEST_CASE("eight bits multiply the file's integers, and numbers where these are 
   check_close(outputs_of(whole, x),
               {0.5F * (1.5F * 2 - 2.5F * 4 - 8 * 0 + 30 * 12), 0.5F * (1.5F * -128 - 2.5F * 6 + 0 + 30 * 127)});
 
+  // An engine keeps the integers, and not what they are made of.
+  const TemporaryFolder folder;
+  const EngineExportReport engine =
+      export_engine(whole.save(folder), folder / "x.engine", {1, 4}, {.backend = "cpu", .threads = 1});
+  CHECK(engine.constants == 1);
+
   // With a zero point of its own the file's steps are the same, and -1 to 254 of them are more than eight bits hold.
   const FileBuilder shifted = product(Proto::UINT8, {130, 0, 132, 134, 120, 138, 140, 255}, 128);
   CHECK(ops_of(shifted)["QUANTIZED_LINEAR"] == 1);
