@@ -1,5 +1,7 @@
 #include "interchange/onnx/quantization.hpp"
 
+#include <gpunn/float_formats.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -105,6 +107,15 @@ Grid within_row(Grid grid, std::size_t rank) {
   return grid;
 }
 
+// As the file stores numbers of this type.
+float stored(Element element, float number) {
+  if (element == Element::f16) return Half(number);
+  return element == Element::bf16 ? BFloat16(number) : number;
+}
+
+// What a dequantised tensor is of: its scales' type.
+Element numbers_of(const Value& scale) { return scale.constant ? scale.constant->element : scale.element; }
+
 Value dequantized_constant(Call& call, const Constant& q, const Quantization& by) {
   if (is_floating(q.element)) throw Unsupported("its weights are " + name_of(q.element) + ", no integers");
   const Grid grid = grid_of(call, q.shape, by);
@@ -112,9 +123,10 @@ Value dequantized_constant(Call& call, const Constant& q, const Quantization& by
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto k = static_cast<std::size_t>(interchange::broadcast_place(static_cast<int64_t>(i), q.shape, grid.shape));
     const auto zero = static_cast<int64_t>(grid.zero_points[k]);
-    values[i] = static_cast<float>(q.integers[i].factor - zero) * grid.scales[k];
+    values[i] = stored(numbers_of(*by.scale), static_cast<float>(q.integers[i].factor - zero) * grid.scales[k]);
   }
   Constant result = floats_constant(q.shape, std::move(values));
+  result.element = numbers_of(*by.scale);
   result.trained = q.trained;
   result.scales = by.scale->constant->floats;
   return constant_value(std::move(result));
@@ -208,7 +220,11 @@ Quantization quantization_of(const Call& call) {
 
 void quantize(Call& call) { call.give(quantized(call, call.input(0), quantization_of(call), stored_element(call))); }
 
-void dequantize(Call& call) { call.give(dequantized(call, call.input(0), quantization_of(call))); }
+void dequantize(Call& call) {
+  const Quantization by = quantization_of(call);
+  const Value y = dequantized(call, call.input(0), by);
+  call.give(y.constant ? y : with_element(y, numbers_of(*by.scale)));
+}
 
 // Three layers of the same numbers. Those that nothing reads go.
 void quantize_dynamically(Call& call) {
