@@ -39,7 +39,7 @@ Shape broadcast_scales(const Shape& scales, const Shape& tensor, const Quantizat
   Shape shape = tensor;
   if (by.block > 0) {
     Shape blocks = tensor;
-    if (by.axis < blocks.size()) blocks[by.axis] = (blocks[by.axis] + by.block - 1) / by.block;
+    if (by.axis < blocks.size()) blocks[by.axis] = (blocks[by.axis] - 1) / by.block + 1;
     if (scales == blocks) return shape;
   } else if (scales.size() == tensor.size() &&
              std::ranges::equal(scales, tensor, [](int64_t a, int64_t b) { return a == 1 || a == b; })) {
@@ -55,12 +55,18 @@ Shape broadcast_scales(const Shape& scales, const Shape& tensor, const Quantizat
                     "; expected one, one for each place of a dimension other than the batch's, or one for each block");
 }
 
+// Integers of a constant that does not depend on the size of the batch.
+void require_fixed(const Constant& integers) {
+  if (std::ranges::any_of(integers.integers, &Size::of_batch)) throw Unsupported("has integers of the batch's size");
+}
+
 // One scale, or one zero point, is for all.
 Grid grid_of(Call& call, const Shape& tensor, const Quantization& by) {
   const Constant& scales = *by.scale->constant;
   if (!is_floating(scales.element)) throw Unsupported("its scales are " + name_of(scales.element));
   const Constant* zeros = by.zero_point != nullptr ? by.zero_point->constant.get() : nullptr;
   if (zeros != nullptr && is_floating(zeros->element)) throw Unsupported("its zero points are floats");
+  if (zeros != nullptr) require_fixed(*zeros);
   const std::size_t count = scales.floats->size(), zero_count = zeros != nullptr ? zeros->integers.size() : 1;
   if (count != zero_count && count != 1 && zero_count != 1) {
     throw Unsupported("it has " + std::to_string(count) + " scales and " + std::to_string(zero_count) + " zero points");
@@ -118,6 +124,7 @@ Element numbers_of(const Value& scale) { return scale.constant ? scale.constant-
 
 Value dequantized_constant(Call& call, const Constant& q, const Quantization& by) {
   if (is_floating(q.element)) throw Unsupported("its weights are " + name_of(q.element) + ", no integers");
+  require_fixed(q);
   const Grid grid = grid_of(call, q.shape, by);
   std::vector<float> values(q.integers.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -134,6 +141,7 @@ Value dequantized_constant(Call& call, const Constant& q, const Quantization& by
 
 Value quantized_constant(Call& call, const Constant& x, const Quantization& by, Element element) {
   const auto [low, high] = integers_of(element);
+  require_fixed(x);
   const Grid grid = grid_of(call, x.shape, by);
   require_positive(grid);
   Constant result{.element = element, .shape = x.shape, .floats = {}, .integers = {}};
@@ -186,6 +194,7 @@ Shape merged_row(const Value& a, const Value& b) {
 
 // By a scale and a zero point of data, as DynamicQuantizeLinear gives them.
 Value dequantized_by_data(Call& call, const Value& q, const Quantization& by) {
+  if (q.constant) throw Unsupported("the scale and zero point of a constant must be known before the network runs");
   const Value one = constant_value(floats_constant({}, {1}));
   Value y = q;
   if (by.zero_point != nullptr && by.zero_point->constant) {
