@@ -817,7 +817,7 @@ class Model:
     """A trained model, loaded once. Threads may call it at the same time."""
 
     @staticmethod
-    def load(path: str | os.PathLike[str], backend: str = '', device: int | None = None, threads: int | None = None, max_batch: int = 64, plugins: Sequence[str | os.PathLike[str]] = [], calls: int = 0, settings: Sequence[tuple[str, str]] = []) -> Model: ...
+    def load(path: str | os.PathLike[str], backend: str = '', device: int | None = None, threads: int | None = None, max_batch: int = 64, plugins: Sequence[str | os.PathLike[str]] = [], calls: int = 0, settings: Sequence[tuple[str, str]] = [], without: Sequence[str] = []) -> Model: ...
 
     def run(self, input: Annotated[NDArray[Any], dict(device='cpu', writable=False)], output: int) -> NDArray[numpy.float32]:
         """

@@ -192,6 +192,7 @@ def load(
     calls: int = 0,
     input_shape: Sequence[int] | None = None,
     set: Settings | None = None,
+    without: Sequence[str] = (),
 ) -> Model:
     """Opens a trained model: a run, a run folder (its best checkpoint, else the last), a checkpoint, an engine
     (:func:`gpunn.export`) or an ONNX file, one in eight bits (:func:`gpunn.quantize`) among them.
@@ -201,6 +202,7 @@ def load(
     calls: that may run at the same time; 0: one a processor, at most 8.
     input_shape: sizes of the input of an ONNX file that leaves them open, with or without the batch.
     set: keys of its experiment to change.
+    without: engine passes to leave out, by the names in ``gpunn plan --inference``.
 
     Raises :class:`MissingError` where the file, the backend or the device is not there.
     """
@@ -208,7 +210,17 @@ def load(
     if input_shape is not None:
         settings.append(("model.input_shape", ",".join(str(int(size)) for size in input_shape)))
     return Model(
-        _core.Model.load(Path(path), backend or "", device, threads, max_batch, paths_of(plugins), calls, settings)
+        _core.Model.load(
+            Path(path),
+            backend or "",
+            device,
+            threads,
+            max_batch,
+            paths_of(plugins),
+            calls,
+            settings,
+            list(without),
+        )
     )
 
 

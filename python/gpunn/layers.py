@@ -115,6 +115,7 @@ class Conv2d(Layer):
         *,
         init: str = "default",
         activation: str = "none",
+        int8_weight: bool = False,
         name: str | None = None,
     ) -> None:
         margins: int | str | list[int] = padding if isinstance(padding, str) else _size(padding)
@@ -129,6 +130,7 @@ class Conv2d(Layer):
             bias=bias,
             init=init,
             activation=activation,
+            int8_weight=int8_weight,
         )
         self._expect(in_channels=in_channels)
 
@@ -207,9 +209,10 @@ class Linear(Layer):
         *,
         init: str = "default",
         activation: str = "none",
+        int8_weight: bool = False,
         name: str | None = None,
     ) -> None:
-        super().__init__(name, units=out_features, bias=bias, init=init, activation=activation)
+        super().__init__(name, units=out_features, bias=bias, init=init, activation=activation, int8_weight=int8_weight)
         self._expect(in_features=in_features)
 
 
@@ -283,6 +286,36 @@ class Quantize(Layer):
 
     def __init__(self, scale: float, zero_point: int = 0, *, name: str | None = None) -> None:
         super().__init__(name, scale=scale, zero_point=zero_point)
+
+
+class QuantizeLinear(Layer):
+    """The integers that stand for ``x``: ``round(x / scale) + zero_point``, cut to ``low`` to ``high``.
+
+    Scale and zero point are buffers of ``shape``, which broadcasts.
+    """
+
+    type = "quantize_linear"
+
+    def __init__(self, low: int = 0, high: int = 255, shape: Size = 1, *, name: str | None = None) -> None:
+        super().__init__(name, low=low, high=high, shape=_size(shape))
+
+
+class DequantizeLinear(Layer):
+    """What integers stand for: ``(x - zero_point) * scale``, with buffers as in ``QuantizeLinear``."""
+
+    type = "dequantize_linear"
+
+    def __init__(self, shape: Size = 1, *, name: str | None = None) -> None:
+        super().__init__(name, shape=_size(shape))
+
+
+class DynamicQuantize(Layer):
+    """``x`` in integers from 0 to 255 by the range of the whole batch: the integers, their scale or zero point."""
+
+    type = "dynamic_quantize"
+
+    def __init__(self, gives: str = "values", *, name: str | None = None) -> None:
+        super().__init__(name, gives=gives)
 
 
 def _require_last(dim: int | None) -> None:

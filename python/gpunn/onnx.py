@@ -125,7 +125,9 @@ class Prepared(BackendRep):
                 network = load(file, backend=self.backend, max_batch=max(1, len(x)))
             except Error as error:
                 raise _RefusedError(str(error).removeprefix(f"{file}: ")) from error
-            return network.run(x, "outputs")
+            # gpunn gives integers, as of a QuantizeLinear, as float32.
+            kind = helper.tensor_dtype_to_np_dtype(output.type.tensor_type.elem_type)
+            return network.run(x, "outputs").astype(kind, copy=False)
 
 
 class Backend(_Backend):

@@ -211,19 +211,20 @@ void bind_model(nb::module_& module) {
           "load",
           [](const fs::path& path, const std::string& backend, std::optional<int64_t> device,
              std::optional<int64_t> threads, int64_t max_batch, const std::vector<fs::path>& plugins, int64_t calls,
-             const Settings& settings) {
+             const Settings& settings, const std::vector<std::string>& without) {
             ModelOptions options{.backend = backend,
                                  .device = device,
                                  .threads = threads,
                                  .max_batch = max_batch,
                                  .plugins = plugins,
                                  .calls = calls,
-                                 .overrides = overrides_of(settings)};
+                                 .overrides = overrides_of(settings),
+                                 .without_passes = without};
             return SharedModel(on_errand(false, [path, options](Errand&) { return Model::load(path, options); }));
           },
           nb::arg("path"), nb::arg("backend") = "", nb::arg("device") = nb::none(), nb::arg("threads") = nb::none(),
           nb::arg("max_batch") = 64, nb::arg("plugins") = std::vector<fs::path>(), nb::arg("calls") = 0,
-          nb::arg("settings") = Settings())
+          nb::arg("settings") = Settings(), nb::arg("without") = std::vector<std::string>())
       .def("run", &run, nb::arg("input").noconvert(), nb::arg("output"),
            "The output of that number for an array [rows, ...] in host memory, packed.")
       .def("predict", &predict_array, nb::arg("input").noconvert(), nb::arg("top"))

@@ -138,7 +138,7 @@ void Context::make_constants(const execution::CompiledProgram& making, const gra
   for (const graph::Node& node : making.graph.nodes()) {
     for (const graph::ValueId output : node.outputs) {
       const graph::Value& value = program.value(output);
-      if (variables_.contains(value.name)) continue;
+      if (value.storage == Storage::arena || variables_.contains(value.name)) continue;
       if (const auto owner = constants_->owners.find(value.name); owner != constants_->owners.end()) {
         variables_.share(value.name, *owner->second);
         continue;
@@ -151,16 +151,22 @@ void Context::make_constants(const execution::CompiledProgram& making, const gra
   // Those that are there already are kept: others may be reading them.
   execution::CompiledProgram rest = making;
   std::erase_if(rest.graph.nodes(), [&](const graph::Node& node) {
-    return std::ranges::all_of(node.outputs,
-                               [&](graph::ValueId id) { return constants_->owners.contains(program.value(id).name); });
+    return std::ranges::all_of(node.outputs, [&](graph::ValueId id) {
+      const graph::Value& value = program.value(id);
+      return value.storage != Storage::arena && constants_->owners.contains(value.name);
+    });
   });
+  remove_dead_ops(rest.graph);
   rest = execution::place_and_plan(std::move(rest.graph), *backend_, execution::FuseSubgraphs::none);
   const execution::Buffer arena = backend_->allocate(rest.plan.arena_bytes);
   execution::Executable(*backend_, variables_, rest.graph, rest.plan, arena.data()).run();
   backend_->synchronize();
   for (const graph::Node& node : rest.graph.nodes()) {
-    for (const graph::ValueId output : node.outputs)
-      constants_->owners.emplace(program.value(output).name, &variables_);
+    for (const graph::ValueId output : node.outputs) {
+      if (program.value(output).storage != Storage::arena) {
+        constants_->owners.emplace(program.value(output).name, &variables_);
+      }
+    }
   }
 }
 
@@ -210,11 +216,11 @@ void Context::run(int64_t rows, const void* input, std::span<const OutputTarget>
   }
 }
 
-void Context::upload_input(const void* input, uint64_t bytes) {
-  auto* const to = static_cast<std::byte*>(input_address_);
-  auto* const staged = static_cast<std::byte*>(staged_input_.data());
+void Context::upload_input(const void* input, uint64_t bytes, uint64_t place) {
+  auto* const to = static_cast<std::byte*>(input_address_) + place;
   const auto* const from = static_cast<const std::byte*>(input);
   if (on_host_) return copy_array(to, from, bytes);
+  auto* const staged = static_cast<std::byte*>(staged_input_.data()) + place;
   std::mutex stream;
   copy_in_pieces(bytes, [&](int64_t first, int64_t last) {
     const auto count = static_cast<uint64_t>(last - first);
@@ -227,7 +233,12 @@ void Context::upload_input(const void* input, uint64_t bytes) {
 void Context::run_prepared(execution::Executable& executable, int64_t rows, const void* input,
                            std::span<const OutputTarget> outputs) {
   const auto count = static_cast<uint64_t>(rows);
-  upload_input(input, count * model_.info.input.sample.bytes());
+  const uint64_t row = model_.info.input.sample.bytes();
+  upload_input(input, count * row, 0);
+  // An engine computes more rows than the call has. Layers that combine the rows of a batch must not see an earlier
+  // call's there.
+  const auto planned = static_cast<uint64_t>(model_.saved != nullptr ? model_.saved->planned_rows(rows) : rows);
+  for (uint64_t extra = count; extra < planned; ++extra) upload_input(input, row, extra * row);
   executable.run();
   if (!on_host_) {
     for (const OutputTarget& target : outputs) {

@@ -67,7 +67,7 @@ class Context {
   void count_memory();
   void write_constants(const Weights& weights);  // of an engine file
   void make_constants(const execution::CompiledProgram& making, const graph::Graph& program);
-  void upload_input(const void* input, uint64_t bytes);
+  void upload_input(const void* input, uint64_t bytes, uint64_t place);
   void run_prepared(execution::Executable& executable, int64_t rows, const void* input,
                     std::span<const OutputTarget> outputs);
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "graph/expressions.hpp"
 #include "inference/quantizable.hpp"
 #include "inference/quantizers.hpp"
 
@@ -55,7 +56,8 @@ bool is_below_limit(const Graph& g, const Convolved& one, const Quantizer& y) {
 // Writes the program anew, with what is in eight bits in place of what it stands for.
 class EightBits {
  public:
-  EightBits(Graph& g, const execution::Backend& backend) : g_(g), backend_(backend), readers_(g) {
+  EightBits(Graph& g, const execution::Backend& backend, FloatWeights float_weights)
+      : g_(g), backend_(backend), float_weights_(float_weights), readers_(g), int8_weights_(int8_weights(g, readers_)) {
     for (const Convolved& one : convolutions_of(g)) plan(one);
     for (const DenseLayer& layer : dense_layers_of(g)) plan(layer);
     for (std::size_t n = 0; n < g.nodes().size(); ++n) {
@@ -110,6 +112,26 @@ class EightBits {
     std::vector<ValueId> inputs;  // of FAKE_QUANTIZE
   };
 
+  struct StoredWeight {
+    ValueId integers, steps;
+  };
+
+  bool is_storable(ValueId weight) const {
+    return float_weights_ == FloatWeights::rounded || int8_weights_.contains(weight);
+  }
+
+  StoredWeight stored_weight(const std::string& name, ValueId weight) {
+    const auto found = int8_weights_.find(weight);
+    if (found == int8_weights_.end()) {
+      const std::vector<ValueId> filter = g_.add(GPUNN_OP_QUANTIZE_FILTER, name, {}, {weight});
+      return {filter[0], filter[1]};
+    }
+    const gpunn_quantize_attrs whole{.struct_size = 0, .scale = 1, .zero_point = kFilterZero};
+    const Int8Weight& stored = found->second;
+    const ValueId integers = g_.add1(GPUNN_OP_QUANTIZE, name, Attributes::of(whole), {stored.quotients});
+    return {integers, g_.add_view(name, stored.steps, {DType::f32, {g_.value(weight).type.shape[0]}})};
+  }
+
   bool serves(const OpSignature& signature) const { return backend_.place(signature).level >= 0; }
   TensorType stored_type(ValueId id) const { return {DType::u8, g_.value(id).type.shape}; }
 
@@ -117,7 +139,8 @@ class EightBits {
     const Node& convolution = g_.nodes()[one.convolution];
     const auto from = readers_.maker(convolution.inputs[0], GPUNN_OP_FAKE_QUANTIZE);
     const auto to = readers_.only(one.result, GPUNN_OP_FAKE_QUANTIZE);
-    if (!from || !to || !one.bias || !is_below_limit(g_, one, quantizer_of(g_.nodes()[*to]))) return;
+    if (!is_storable(convolution.inputs[1])) return;
+    if (!from || !to || !is_below_limit(g_, one, quantizer_of(g_.nodes()[*to]))) return;
     std::optional<std::size_t> residual;
     if (one.add) {
       residual = readers_.maker(one.residual, GPUNN_OP_FAKE_QUANTIZE);
@@ -131,9 +154,9 @@ class EightBits {
         .name = convolution.name,
         .x = convolution.inputs[0],
         .weight = convolution.inputs[1],
-        .bias = g_.nodes()[*one.bias].inputs[1],
+        .bias = one.bias ? g_.nodes()[*one.bias].inputs[1] : kNoValue,
         .residual = one.residual};
-    const TensorType channels = g_.value(made.bias).type;
+    const TensorType channels{DType::f32, {g_.value(made.weight).type.shape[0]}};
     OpSignature signature{.op = GPUNN_OP_QUANTIZED_CONV2D,
                           .attrs = made.attrs,
                           .inputs = {stored_type(made.x), stored_type(made.weight), channels, channels},
@@ -150,7 +173,7 @@ class EightBits {
   void plan(const DenseLayer& layer) {
     const Node& product = g_.nodes()[layer.product];
     const auto from = readers_.maker(layer.x, GPUNN_OP_FAKE_QUANTIZE);
-    if (!from) return;
+    if (!from || !is_storable(product.inputs[1])) return;
     PlannedDense made{.layer = layer,
                       .name = product.name,
                       .rows = product.inputs[0],
@@ -219,12 +242,12 @@ class EightBits {
   }
 
   void append(const PlannedDense& made, const Node& last) {
-    const std::vector<ValueId> filter = g_.add(GPUNN_OP_QUANTIZE_FILTER, made.name + ".filter", {}, {made.weight});
+    const StoredWeight filter = stored_weight(made.name + ".filter", made.weight);
     ValueId rows = stored_.at(made.layer.x);
     if (made.rows != made.layer.x) {
       rows = g_.add_view(made.name + ".rows", rows, {DType::u8, g_.value(made.rows).type.shape});
     }
-    std::vector<ValueId> inputs = {rows, filter[0], filter[1]};
+    std::vector<ValueId> inputs = {rows, filter.integers, filter.steps};
     if (made.bias != kNoValue) inputs.push_back(made.bias);
     g_.add_into(GPUNN_OP_QUANTIZED_LINEAR, made.name, made.attrs, std::move(inputs), last.outputs);
   }
@@ -236,8 +259,11 @@ class EightBits {
   }
 
   void append(const Planned& made, const Node& fake) {
-    const std::vector<ValueId> filter = g_.add(GPUNN_OP_QUANTIZE_FILTER, made.name + ".filter", {}, {made.weight});
-    std::vector<ValueId> inputs = {stored_.at(made.x), filter[0], filter[1], made.bias};
+    const StoredWeight filter = stored_weight(made.name + ".filter", made.weight);
+    const ValueId bias = made.bias != kNoValue
+                             ? made.bias
+                             : graph::Expressions(g_, made.name).constant(0, {g_.value(made.weight).type.shape[0]});
+    std::vector<ValueId> inputs = {stored_.at(made.x), filter.integers, filter.steps, bias};
     if (made.residual != kNoValue) inputs.push_back(stored_.at(made.residual));
     give(fake, g_.add1(GPUNN_OP_QUANTIZED_CONV2D, made.name, made.attrs, std::move(inputs)));
   }
@@ -250,7 +276,9 @@ class EightBits {
 
   Graph& g_;
   const execution::Backend& backend_;
+  FloatWeights float_weights_;
   ProgramReaders readers_;
+  std::map<ValueId, Int8Weight> int8_weights_;
   std::map<std::size_t, Planned> planned_;     // by the FAKE_QUANTIZE behind it
   std::map<std::size_t, PlannedMove> moved_;   // likewise
   std::map<std::size_t, PlannedDense> dense_;  // by its last node
@@ -260,8 +288,8 @@ class EightBits {
 
 }  // namespace
 
-std::vector<EightBitOp> use_eight_bits(Graph& g, const execution::Backend& backend) {
-  return EightBits(g, backend).run();
+std::vector<EightBitOp> use_eight_bits(Graph& g, const execution::Backend& backend, FloatWeights float_weights) {
+  return EightBits(g, backend, float_weights).run();
 }
 
 }  // namespace gpunn::inference

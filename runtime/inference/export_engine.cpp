@@ -24,7 +24,7 @@ void add_constants(const EngineProgram& engine, const execution::Variables& vari
   for (const graph::Node& node : engine.constants.graph.nodes()) {
     for (const graph::ValueId id : node.outputs) {
       const graph::Value& value = engine.program.graph.value(id);
-      if (!names.insert(value.name).second) continue;
+      if (value.storage == graph::Storage::arena || !names.insert(value.name).second) continue;
       constants.push_back({value.name, value.type, variables.read(value.name)});
     }
   }

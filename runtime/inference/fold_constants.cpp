@@ -39,6 +39,12 @@ class ConstantFolding {
       }
       folded.push_back(std::move(node));
     }
+    // What only other folded ops read needs no memory later.
+    std::set<ValueId> read;
+    for (const Node& node : kept) {
+      for (const ValueId input : node.inputs) read.insert(g_.root(input));
+    }
+    std::erase_if(constants_, [&](ValueId id) { return !read.contains(id); });
     g_.nodes() = std::move(kept);
     for (std::size_t v = 0; v < g_.values().size(); ++v) {
       const auto id = static_cast<ValueId>(v);

@@ -132,7 +132,7 @@ ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNor
   if (!model.quantizers.empty()) insert_quantizers(g, tensors_to_quantize(g), model.quantizers);
   std::vector<EightBitOp> eight_bits;
   if (eight_bits_on != nullptr && model.passes.on(EnginePassId::eight_bits)) {
-    eight_bits = use_eight_bits(g, *eight_bits_on);
+    eight_bits = use_eight_bits(g, *eight_bits_on, FloatWeights::kept);
   }
   if (const std::optional<DType> half = half_of(model.experiment.precision)) {
     outputs.last = compiler::use_half_precision(g, 0, *half, outputs.last);

@@ -11,6 +11,8 @@
 
 namespace gpunn::inference {
 
+constexpr int32_t kFilterZero = 128;  // the zero point of weights in eight bits
+
 // Who makes and who reads the values of a graph.
 class ProgramReaders {
  public:
@@ -26,6 +28,17 @@ class ProgramReaders {
   std::map<graph::ValueId, std::vector<std::size_t>> readers_;  // by root
   std::map<graph::ValueId, std::size_t> maker_;
 };
+
+// Weights that a program rounds to integers of eight bits times a step for each output: the layer key `int8_weight`.
+struct Int8Weight {
+  graph::ValueId weight = graph::kNoValue;     // the numbers
+  graph::ValueId steps = graph::kNoValue;      // the step of each output, in a shape that broadcasts to the weight
+  graph::ValueId quotients = graph::kNoValue;  // the numbers in steps
+  graph::ValueId integers = graph::kNoValue;   // the numbers in steps, rounded
+};
+std::optional<Int8Weight> int8_weight(const graph::Graph& g, const ProgramReaders& readers, graph::ValueId weight);
+// Those of all convolutions and products, by the value that these read.
+std::map<graph::ValueId, Int8Weight> int8_weights(const graph::Graph& g, const ProgramReaders& readers);
 
 // A convolution with what is computed between its sums and the tensor that it gives.
 struct Convolved {

@@ -34,6 +34,12 @@ std::vector<QuantizedTensor> tensors_to_quantize(const graph::Graph& g);
 void insert_quantizers(graph::Graph& g, std::span<const QuantizedTensor> tensors,
                        std::span<const Quantizer> quantizers);
 
+// What becomes of weights that are not integers times steps already.
+enum class FloatWeights {
+  kept,     // their ops stay in f32
+  rounded,  // QUANTIZE_FILTER stores them in eight bits, as `gpunn quantize` was asked to
+};
+
 // An op that runs in eight bits.
 struct EightBitOp {
   std::string name;
@@ -43,7 +49,7 @@ struct EightBitOp {
 // Runs convolutions between two FAKE_QUANTIZE in eight bits, where the backend serves that: the bias, a residual sum
 // and ReLU between them are within. So is a ReLU6 whose limit is beyond what is stored. Dense layers behind a
 // FAKE_QUANTIZE read eight bits and give f32. Max-pools and concatenations run on stored numbers where what they read
-// is stored and all have one quantizer. Weights are stored by QUANTIZE_FILTER.
-std::vector<EightBitOp> use_eight_bits(graph::Graph& g, const execution::Backend& backend);
+// is stored and all have one quantizer.
+std::vector<EightBitOp> use_eight_bits(graph::Graph& g, const execution::Backend& backend, FloatWeights float_weights);
 
 }  // namespace gpunn::inference

@@ -221,8 +221,8 @@ std::vector<float> interpolation_weights(int64_t to, int64_t from) {
 std::vector<float> initial_values(const Parameter& parameter, uint64_t seed, uint64_t index) {
   std::vector<float> values(static_cast<std::size_t>(element_count(parameter.shape)), 0.0F);
   if (parameter.init == InitKind::zeros) return values;
-  if (parameter.init == InitKind::ones) {
-    std::ranges::fill(values, 1.0F);
+  if (parameter.init == InitKind::ones || parameter.init == InitKind::constant) {
+    std::ranges::fill(values, parameter.init == InitKind::ones ? 1.0F : static_cast<float>(parameter.deviation));
     return values;
   }
   if (parameter.init == InitKind::normal) return normal_values(parameter, seed, index);

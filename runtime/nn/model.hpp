@@ -14,7 +14,7 @@ namespace gpunn::nn {
 // kaiming_uniform and bias_uniform draw from U(-b, b) with b = 1/sqrt(fan_in): He et al.'s bound for a slope of sqrt(5)
 // (2015), as is PyTorch's default for convolutions and linear layers. `normal` and `uniform` draw from distributions
 // around 0 of the parameter's own deviation.
-enum class InitKind { zeros, kaiming_uniform, bias_uniform, ones, normal, uniform, interpolation };
+enum class InitKind { zeros, kaiming_uniform, bias_uniform, ones, normal, uniform, interpolation, constant };
 
 // A trainable tensor, or a buffer, which training changes without a gradient; before it has memory.
 struct Parameter {
@@ -23,7 +23,7 @@ struct Parameter {
   InitKind init = InitKind::zeros;
   int64_t fan_in = 0;
   bool decayed = false;    // weights decay, biases and norms do not
-  double deviation = 0;    // of InitKind::normal and uniform
+  double deviation = 0;    // of InitKind::normal and uniform; the number of InitKind::constant
   std::string layer = {};  // whose it is
 };
 

@@ -199,7 +199,8 @@ TEST_CASE("a max-pool and a concatenation of stored numbers give the bits of tho
   const plugins::PluginRegistry registry;
   execution::Backend backend(registry, "cpu");
   Program stored(kScale);
-  const std::vector<inference::EightBitOp> ops = inference::use_eight_bits(stored.graph, backend);
+  const std::vector<inference::EightBitOp> ops =
+      inference::use_eight_bits(stored.graph, backend, inference::FloatWeights::rounded);
   CHECK(ops.size() == 5);
   CHECK(ops_of(stored.graph, GPUNN_OP_QUANTIZED_CONV2D) == 2);
   CHECK(ops_of(stored.graph, GPUNN_OP_QUANTIZED_CONCAT) == 1);
@@ -210,12 +211,22 @@ TEST_CASE("a max-pool and a concatenation of stored numbers give the bits of tho
   CHECK(found == run(in_numbers(stored.graph), backend));
 }
 
+TEST_CASE("float weights stay in f32 unless they are to be rounded") {
+  const plugins::PluginRegistry registry;
+  execution::Backend backend(registry, "cpu");
+  Program program(kScale);
+  const std::size_t nodes = program.graph.nodes().size();
+  CHECK(inference::use_eight_bits(program.graph, backend, inference::FloatWeights::kept).empty());
+  CHECK(program.graph.nodes().size() == nodes);
+}
+
 TEST_CASE("a mean of whole images between two stored tensors gives the bits of one of numbers") {
   const plugins::PluginRegistry registry;
   execution::Backend backend(registry, "cpu");
   const MeanProgram program;
   Graph stored = program.graph;
-  const std::vector<inference::EightBitOp> ops = inference::use_eight_bits(stored, backend);
+  const std::vector<inference::EightBitOp> ops =
+      inference::use_eight_bits(stored, backend, inference::FloatWeights::rounded);
   REQUIRE(ops.size() == 2);
   CHECK(ops_of(stored, GPUNN_OP_QUANTIZED_GLOBAL_AVG_POOL2D) == 1);
   CHECK(ops_of(stored, GPUNN_OP_AVG_POOL2D) == 0);
@@ -228,7 +239,7 @@ TEST_CASE("a mean of parts of images stays one of numbers") {
   const plugins::PluginRegistry registry;
   execution::Backend backend(registry, "cpu");
   MeanProgram program(2);
-  inference::use_eight_bits(program.graph, backend);
+  inference::use_eight_bits(program.graph, backend, inference::FloatWeights::rounded);
   CHECK(ops_of(program.graph, GPUNN_OP_QUANTIZED_CONV2D) == 1);
   CHECK(ops_of(program.graph, GPUNN_OP_AVG_POOL2D) == 1);
 }
@@ -237,7 +248,7 @@ TEST_CASE("tensors of two scales are joined as numbers") {
   const plugins::PluginRegistry registry;
   execution::Backend backend(registry, "cpu");
   Program mixed(kScale / 2);
-  inference::use_eight_bits(mixed.graph, backend);
+  inference::use_eight_bits(mixed.graph, backend, inference::FloatWeights::rounded);
   CHECK(ops_of(mixed.graph, GPUNN_OP_QUANTIZED_CONV2D) == 2);
   CHECK(ops_of(mixed.graph, GPUNN_OP_QUANTIZED_CONCAT) == 0);
   CHECK(ops_of(mixed.graph, GPUNN_OP_CONCAT) == 1);

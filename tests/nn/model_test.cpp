@@ -252,6 +252,19 @@ TEST_CASE("activations are layers, and what conv2d and linear end in") {
   }
 }
 
+TEST_CASE("weights in eight bits are rounded by a step for each output") {
+  const Built built(model_of("conv2d: {name: c, filters: 4, kernel: 3, bias: false, int8_weight: true}"), {3, 5, 5},
+                    true);
+  CHECK(built.ops() == Ops{GPUNN_OP_DIV, GPUNN_OP_FAKE_QUANTIZE, GPUNN_OP_MUL, GPUNN_OP_CONV2D});
+  REQUIRE((built.parameters.size() == 1 && built.buffers.size() == 1));
+  CHECK(built.buffers[0].name == "c.weight_scale");
+  CHECK(built.buffers[0].shape == Shape{4});
+  // The first weights, up to 1 / sqrt(27), are within 127 steps.
+  const std::vector<float> steps = nn::initial_values(built.buffers[0], 1, 0);
+  CHECK(steps == std::vector<float>(4, static_cast<float>(1 / std::sqrt(27.0) / 127)));
+  CHECK(Built(model_of("linear: {units: 3, bias: false}"), {7}, true).ops() == Ops{GPUNN_OP_MATMUL});
+}
+
 TEST_CASE("batch norm goes by the batch in training and by its buffers otherwise") {
   const ModelSpec model = model_of("batch_norm: {name: bn, epsilon: 0.5, momentum: 0.25}");
   for (const bool training : {true, false}) {

@@ -118,6 +118,35 @@ TEST_CASE("a model in eight bits answers as the model does, from its ONNX file")
   CHECK(message_of([&] { quantize({folder / "maximum.onnx", {}}, folder / "twice.onnx"); }) != "(no error)");
 }
 
+TEST_CASE("training further keeps weights in eight bits, by the scales that the file has") {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "int8.onnx";
+  quantize({trained_in(folder), {}}, file, {.method = CalibrationMethod::maximum, .images = 64, .most_lost = 2});
+  const auto trained = [&](const std::string& parameters) {
+    return train(parse_experiment(
+                     "name: further\nmodel: {file: " + file.string() + parameters +
+                         "}\ndata: {dataset: digits, synthetic_train: 400, synthetic_test: 100, batch_size: 50}\n"
+                         "optimizer: {type: sgd, learning_rate: 0.01}\ntraining: {epochs: 1}\nbackend: cpu\nruns: " +
+                         folder.path().string() + "\n",
+                     "further.yaml"))
+        .run;
+  };
+  const ModelOptions options{.backend = "cpu", .max_batch = 16, .image_size = {}};
+  ModelOptions in_f32 = options;
+  in_f32.without_passes = {"eight_bits"};
+  const std::filesystem::path further = trained("");
+  const PlanReport plan = plan_inference(further, 4, options);
+  CHECK(std::ranges::count(plan.ops, "QUANTIZED_CONV2D", &PlannedOp::op) == 5);
+  CHECK(std::ranges::count(plan.ops, "QUANTIZED_LINEAR", &PlannedOp::op) == 1);
+  const std::vector<float> found = logits_of(Model::load(further, options), 16);
+  CHECK(apart(found, logits_of(Model::load(further, in_f32), 16)) < 0.02);
+  CHECK(apart(found, logits_of(Model::load(file, options), 16)) > 1e-3);
+  // Other classes have weights that no file rounds.
+  const PlanReport other = plan_inference(trained(", parameters: {classes: 10}"), 4, options);
+  CHECK(std::ranges::count(other.ops, "QUANTIZED_CONV2D", &PlannedOp::op) == 5);
+  CHECK(std::ranges::count(other.ops, "QUANTIZED_LINEAR", &PlannedOp::op) == 0);
+}
+
 TEST_CASE("depthwise convolutions are in eight bits, and a ReLU6 whose limit is not reached is within them") {
   const TemporaryFolder folder;
   const Experiment experiment = parse_experiment(

@@ -65,6 +65,7 @@ void set_classes(ModelSpec& model, const YamlNode& node, Diagnostics& diagnostic
   for (LayerParameter& parameter : layer->parameters) {
     if (parameter.name == key) parameter.values = {std::to_string(*classes)};
   }
+  std::erase_if(layer->parameters, [](const LayerParameter& one) { return one.name == "int8_weight"; });
   model.parameters[kClasses] = std::to_string(*classes);
 }
 

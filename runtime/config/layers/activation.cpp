@@ -27,12 +27,6 @@ std::vector<LayerType> activation_layers() {
        1,
        {{"approximate", V::choice, "none", {}, {"none", "tanh"}, "`tanh`: by a hyperbolic tangent instead of erf."}}},
       {"silu", "x * sigmoid(x), also called swish.", 1, {}},
-      {"quantize",
-       "x rounded to values that eight bits can store: (q - zero_point) * scale, q from 0 to 255. `gpunn quantize` "
-       "places them.",
-       1,
-       {{"scale", V::number, "1", between(1e-30, 1e30), {}, "The value of one step of q."},
-        {"zero_point", V::integer, "0", between(0, 255), {}, "The q that stands for 0."}}},
       {"softmax",
        "Probabilities of [classes]. If it is the last layer, the loss `cross_entropy` takes its input.",
        1,

@@ -57,6 +57,7 @@ LayerType convolution(std::size_t n) {
                             (n == 2 ? "below and on the right." : "at the end.")}),
       of_dimensions(n, {"dilation", V::sizes, "1", kWindow, {}, "Distance between neighbours in the window."})};
   for (LayerKey& key : last_keys()) keys.push_back(std::move(key));
+  keys.push_back(int8_weight_key());
   return {"conv" + number + "d", number + "-D convolution of " + kSamples[n - 1] + ".", 1, std::move(keys),
           check_groups};
 }

@@ -24,4 +24,14 @@ LayerKey init_key() {
           "Distribution of the first weights: see above. Biases are 0, but for `default`."};
 }
 
+LayerKey int8_weight_key() {
+  return {"int8_weight",
+          LayerValue::boolean,
+          "false",
+          {},
+          {},
+          "Whether the weights of each output are rounded to -128 to 127 times a step: the buffer `weight_scale`. ONNX "
+          "files in eight bits set it. Engines then multiply the integers."};
+}
+
 }  // namespace gpunn::config

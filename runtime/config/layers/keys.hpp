@@ -15,5 +15,6 @@ constexpr Range kMargin = between(0, kLargestWindow);
 LayerKey activation_key();
 LayerKey bias_key();
 LayerKey init_key();
+LayerKey int8_weight_key();
 
 }  // namespace gpunn::config

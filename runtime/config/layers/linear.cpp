@@ -9,7 +9,11 @@ std::vector<LayerType> linear_layers() {
       {"linear",
        "Weighted sums of [features], or of each token of [tokens, features].",
        1,
-       {{"units", V::integer, "", between(1, kMostUnits), {}, "Outputs."}, bias_key(), init_key(), activation_key()}},
+       {{"units", V::integer, "", between(1, kMostUnits), {}, "Outputs."},
+        bias_key(),
+        init_key(),
+        activation_key(),
+        int8_weight_key()}},
   };
 }
 

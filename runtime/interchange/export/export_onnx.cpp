@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "common/text.hpp"
 #include "inference/forward_weights.hpp"
 #include "interchange/export/onnx_builder.hpp"
+#include "interchange/export/quantize_layers.hpp"
 #include "interchange/export/write_onnx.hpp"
 #include "interchange/export/write_trained.hpp"
 #include "interchange/onnx/import.hpp"
@@ -108,9 +110,23 @@ class Translation {
       for (const char* name : kBoxOutputs) builder.reserve(name);
     }
     std::set<ValueId> quantized;  // tensors in eight bits
-    for (const OnnxStep& step : onnx_steps(first_.graph)) {
+    const inference::ProgramReaders readers(first_.graph);
+    const std::map<ValueId, inference::Int8Weight> int8_weights = inference::int8_weights(first_.graph, readers);
+    std::set<ValueId> within;  // the file has the integers in place of what rounds them
+    for (const auto& [weight, stored] : int8_weights) within.insert({stored.quotients, stored.integers});
+    const std::vector<OnnxStep> steps = onnx_steps(first_.graph);
+    const QuantizeLayers layers(builder, model_.experiment.model, steps);
+    for (const OnnxStep& step : steps) {
+      if (layers.add(builder, step)) continue;
+      if (within.contains(step.outputs.front())) continue;
+      if (const auto stored = int8_weights.find(step.outputs.front()); stored != int8_weights.end()) {
+        add_int8_weight(builder, step.node->name, stored->second, stored->first);
+        continue;
+      }
       if (step.node->op == GPUNN_OP_FAKE_QUANTIZE) quantized.insert(step.outputs.front());
-      if (has_weights(first_.graph, *step.node) && quantized.contains(first_.graph.root(step.inputs[0]))) {
+      // The weights of `gpunn quantize`, which calibrated what they are multiplied with.
+      if (!model_.quantizers.empty() && has_weights(first_.graph, *step.node) &&
+          !int8_weights.contains(step.inputs[1]) && quantized.contains(first_.graph.root(step.inputs[0]))) {
         quantize_weights(builder, step);
       }
       if (step.node->op == GPUNN_OP_GATHER_NORMALIZE) {

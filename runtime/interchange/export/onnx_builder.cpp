@@ -152,9 +152,11 @@ std::string OnnxBuilder::integers(const std::string& layer, const std::vector<in
   return add_constant(layer, OnnxType::i64, std::as_bytes(std::span(values)), {static_cast<int64_t>(values.size())});
 }
 
-std::span<const float> OnnxBuilder::parameter(ValueId id) const {
+std::span<const float> OnnxBuilder::numbers(ValueId id) const {
   const auto first = static_cast<std::size_t>(graph_.root_offset(id)) / sizeof(float);
-  return sources_.parameter_values.subspan(first, static_cast<std::size_t>(graph_.value(id).type.elements()));
+  const std::span<const float> all =
+      graph_.root(id) == sources_.parameters ? sources_.parameter_values : sources_.buffer_values;
+  return all.subspan(first, static_cast<std::size_t>(graph_.value(id).type.elements()));
 }
 
 std::string OnnxBuilder::shape_tensor(const std::string& layer, const BatchShape& shape) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/graph.hpp"
+#include "inference/quantizable.hpp"
 #include "interchange/export/onnx_model.hpp"
 
 namespace gpunn::interchange {
@@ -83,8 +84,8 @@ class OnnxBuilder {
   std::string bytes(const std::string& layer, OnnxType type, std::span<const std::byte> values, const Shape& shape) {
     return add_constant(layer, type, values, shape);
   }
-  // The numbers of a parameter.
-  std::span<const float> parameter(graph::ValueId id) const;
+  // The numbers of a parameter or a buffer.
+  std::span<const float> numbers(graph::ValueId id) const;
   // The shape as a tensor, computed where it depends on the batch.
   std::string shape_tensor(const std::string& layer, const BatchShape& shape);
   // A name that no other tensor or node has.
@@ -114,7 +115,9 @@ bool add_window_step(OnnxBuilder& b, const OnnxStep& step);  // convolution, poo
 bool add_norm_step(OnnxBuilder& b, const OnnxStep& step);
 // FAKE_QUANTIZE, as QuantizeLinear and DequantizeLinear.
 bool add_quantization_step(OnnxBuilder& b, const OnnxStep& step);
-// The weights of a convolution whose images are quantised, in int8 with a scale a filter.
+// The weights of a convolution or a product that are in int8, or are to be, as integers with a scale for each output.
+void add_int8_weight(OnnxBuilder& b, const std::string& layer, const inference::Int8Weight& stored,
+                     graph::ValueId weight);
 void quantize_weights(OnnxBuilder& b, const OnnxStep& step);
 bool add_shape_step(OnnxBuilder& b, const OnnxStep& step);  // and products and reductions
 

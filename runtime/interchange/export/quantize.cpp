@@ -304,7 +304,8 @@ class Quantization {
     for (const graph::Node& node : program.graph.nodes()) {
       if (node.op == GPUNN_OP_FAKE_QUANTIZE) values.push_back(node.outputs.front());
     }
-    for (inference::EightBitOp& one : inference::use_eight_bits(program.graph, *opened.backend)) {
+    for (inference::EightBitOp& one :
+         inference::use_eight_bits(program.graph, *opened.backend, inference::FloatWeights::rounded)) {
       if (one.op == GPUNN_OP_QUANTIZED_CONV2D)
         report_.convolutions.push_back(std::move(one.name));
       else if (one.op == GPUNN_OP_QUANTIZED_LINEAR)

@@ -8,6 +8,7 @@
 #include "interchange/onnx/elements.hpp"
 #include "interchange/onnx/importer.hpp"
 #include "interchange/onnx/placement.hpp"
+#include "interchange/onnx/quantization.hpp"
 
 namespace gpunn::interchange {
 
@@ -247,6 +248,7 @@ void Call::set_tensor(const Value& value, const std::string& name, Shape shape, 
     throw Unsupported("its " + name + " is " + name_of(values.element) + gpunn::to_string(values.shape) +
                       ", expected float" + gpunn::to_string(shape));
   }
+  if (name == "weight") keep_scales(*this, value, shape, values);
   importer_.tensors_of(value.layer)[name] = {value.layer + "." + name, std::move(shape), values.floats};
 }
 

@@ -65,6 +65,7 @@ struct Constant {
   std::vector<Size> integers;
   bool trained = false;                                          // an initializer, which training may change
   std::shared_ptr<const std::vector<double>> doubles = nullptr;  // of f64: the numbers themselves
+  std::shared_ptr<const std::vector<float>> scales = nullptr;    // of floats that are integers times these
 
   std::size_t count() const;
   // An element as a number. A float is exact. Throws Unsupported for a size that depends on the batch.

@@ -58,10 +58,16 @@ std::string title(const FileNode& node) {
 
 std::map<std::string, std::vector<OpRow>> all_rows() {
   std::map<std::string, std::vector<OpRow>> table;
-  for (const auto& rows : {activation_rows(), along_rows(), attention_rows(), cast_rows(), comparison_rows(),
-                           einsum_rows(), convolution_rows(), elementwise_rows(), linear_rows(), loss_rows(),
-                           normalization_rows(), piece_rows(), quantization_rows(), pooling_rows(), recurrent_rows(),
-                           reduction_rows(), resizing_rows(), shape_rows(), suppression_rows()}) {
+  for (const auto& rows : {activation_rows(),    along_rows(),
+                           attention_rows(),     cast_rows(),
+                           comparison_rows(),    einsum_rows(),
+                           convolution_rows(),   elementwise_rows(),
+                           linear_rows(),        loss_rows(),
+                           normalization_rows(), piece_rows(),
+                           quantization_rows(),  quantized_product_rows(),
+                           pooling_rows(),       recurrent_rows(),
+                           reduction_rows(),     resizing_rows(),
+                           shape_rows(),         suppression_rows()}) {
     for (const OpRow& row : rows) table[std::string(row.op)].push_back(row);
   }
   return table;
@@ -491,12 +497,14 @@ void Importer::import_in_place(const OpRow& row, const Call& call, std::vector<c
 const FileNode* Importer::only_reader(const std::string& value) const {
   const auto found = readers_.find(value);
   if (found == readers_.end() || found->second.size() != 1) return nullptr;
-  return std::ranges::find(file_model_.outputs, value) == file_model_.outputs.end() ? found->second.front() : nullptr;
+  return is_output(value) ? nullptr : found->second.front();
 }
 
-bool Importer::is_used(const std::string& value) const {
-  return readers_.contains(value) || std::ranges::find(file_model_.outputs, value) != file_model_.outputs.end();
+bool Importer::is_output(const std::string& value) const {
+  return std::ranges::find(file_model_.outputs, value) != file_model_.outputs.end();
 }
+
+bool Importer::is_used(const std::string& value) const { return readers_.contains(value) || is_output(value); }
 
 const Value* Importer::find_value(const std::string& name) const {
   const auto found = values_.find(name);

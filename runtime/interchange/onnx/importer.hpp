@@ -185,6 +185,7 @@ std::vector<OpRow> loss_rows();
 std::vector<OpRow> normalization_rows();
 std::vector<OpRow> piece_rows();
 std::vector<OpRow> pooling_rows();
+std::vector<OpRow> quantized_product_rows();
 std::vector<OpRow> quantization_rows();
 std::vector<OpRow> recurrent_rows();
 std::vector<OpRow> reduction_rows();
@@ -233,6 +234,7 @@ class Importer {
   const FileNode* only_reader(const std::string& value) const;
   // Whether a node reads a value, or the graph gives it.
   bool is_used(const std::string& value) const;
+  bool is_output(const std::string& value) const;  // of the graph
   const Value* find_value(const std::string& name) const;
   void set_value(const std::string& name, Value value);
   // The size of the batch that the file was exported for; 0: any.

@@ -53,7 +53,9 @@ Constant as_linear(const Constant& weights, bool turned, double factor) {
       values[to] = static_cast<float>(factor * (*weights.floats)[static_cast<std::size_t>(i * columns + j)]);
     }
   }
-  return floats_constant(turned ? Shape{columns, rows} : weights.shape, std::move(values));
+  Constant result = floats_constant(turned ? Shape{columns, rows} : weights.shape, std::move(values));
+  if (factor == 1) result.scales = weights.scales;
+  return result;
 }
 
 // A bias for each unit of what broadcasts to [N, units].

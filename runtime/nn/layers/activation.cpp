@@ -23,13 +23,6 @@ ValueId gelu(const LayerContext& c) {
   return c.graph.add1(GPUNN_OP_GELU, c.layer.name, Attributes::of(attrs), {c.inputs[0]});
 }
 
-ValueId quantize(const LayerContext& c) {
-  const gpunn_quantize_attrs attrs{.struct_size = 0,
-                                   .scale = static_cast<float>(c.arguments.number("scale")),
-                                   .zero_point = static_cast<int32_t>(c.arguments.integer("zero_point"))};
-  return c.graph.add1(GPUNN_OP_FAKE_QUANTIZE, c.layer.name, Attributes::of(attrs), {c.inputs[0]});
-}
-
 ValueId over_classes(const LayerContext& c, int32_t op) {
   const Shape x = c.input_shape();
   if (c.arguments.choice("over") == "classes") require_rank(x, 2, "[N, classes]", "; put a flatten in front");
@@ -44,10 +37,9 @@ ValueId log_softmax(const LayerContext& c) { return over_classes(c, GPUNN_OP_LOG
 
 LayerFunctions activation_layers() {
   return {
-      {"relu", activation},         {"relu6", activation},  {"leaky_relu", leaky_relu},
-      {"sigmoid", activation},      {"tanh", activation},   {"gelu", gelu},
-      {"silu", activation},         {"quantize", quantize}, {"softmax", softmax},
-      {"log_softmax", log_softmax},
+      {"relu", activation},    {"relu6", activation}, {"leaky_relu", leaky_relu},
+      {"sigmoid", activation}, {"tanh", activation},  {"gelu", gelu},
+      {"silu", activation},    {"softmax", softmax},  {"log_softmax", log_softmax},
   };
 }
 

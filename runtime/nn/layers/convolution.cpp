@@ -110,7 +110,7 @@ ValueId convolution(const LayerContext& c) {
   require_sane_size(Shape(y_shape.begin() + 1, y_shape.end()));
 
   const int64_t fan_in = x[1] / conv.groups * conv.kernel_size();
-  const ValueId w = c.parameter(weight(c, w_shape, fan_in, conv.filters * conv.kernel_size()));
+  const ValueId w = weight_tensor(c, weight(c, w_shape, fan_in, conv.filters * conv.kernel_size()));
   // The op pads rows and columns, equally on both sides.
   Margins own(padding.size(), 0), by_op = padding;
   if constexpr (dimensions == 3) {

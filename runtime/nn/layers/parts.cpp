@@ -266,6 +266,22 @@ Parameter weight(const LayerContext& c, Shape shape, int64_t fan_in, int64_t fan
   return parameter;
 }
 
+ValueId weight_tensor(const LayerContext& c, const Parameter& weight) {
+  const ValueId w = c.parameter(weight);
+  if (!c.arguments.boolean("int8_weight")) return w;
+  constexpr double kMost = 127, kDeviations = 4;
+  const double reach = weight.init == InitKind::kaiming_uniform ? 1 / std::sqrt(static_cast<double>(weight.fan_in))
+                                                                : kDeviations * weight.deviation;
+  const ValueId steps = c.buffer(
+      {.name = "weight_scale", .shape = {weight.shape[0]}, .init = InitKind::constant, .deviation = reach / kMost});
+  Shape by_output(weight.shape.size(), 1);
+  by_output[0] = weight.shape[0];
+  graph::Expressions e(c.graph, c.layer.name);
+  const ValueId step = e.view(steps, by_output);
+  const gpunn_quantize_attrs whole{.struct_size = 0, .scale = 1, .zero_point = 128};
+  return e.mul(e.op(GPUNN_OP_FAKE_QUANTIZE, {e.div(w, step)}, Attributes::of(whole)), step);
+}
+
 ValueId add_bias_and_activation(const LayerContext& c, ValueId y, int64_t channels, int64_t fan_in) {
   if (c.arguments.boolean("bias")) {
     const bool usual = c.arguments.choice("init") == "default";

@@ -95,6 +95,10 @@ graph::ValueId activate(const LayerContext& c, std::string_view activation, grap
 // A layer's weight, by its key `init`. fan_in and fan_out: the inputs of one output, and the outputs of one input.
 Parameter weight(const LayerContext& c, Shape shape, int64_t fan_in, int64_t fan_out);
 
+// The tensor of that weight. By the key `int8_weight`, the weights of each output are rounded to multiples of a step,
+// so that an engine can store them in eight bits.
+graph::ValueId weight_tensor(const LayerContext& c, const Parameter& weight);
+
 // The end of layers of weighted sums: their keys `bias` and `activation`.
 graph::ValueId add_bias_and_activation(const LayerContext& c, graph::ValueId y, int64_t channels, int64_t fan_in);
 

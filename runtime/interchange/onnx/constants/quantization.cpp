@@ -130,6 +130,8 @@ void dequantize(Call& call) {
   });
   Constant result = rounded_constant(element, x.shape, std::move(values));
   require_floating(result);
+  result.trained = x.trained;
+  if (call.integer("block_size", 0) == 0) result.scales = scales.floats;
   call.give_constant(std::move(result));
 }
 
