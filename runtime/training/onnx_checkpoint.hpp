@@ -9,7 +9,10 @@ namespace gpunn::training {
 
 // An ONNX file as a trained model, in the form of a checkpoint. Throws Error: what import_onnx() throws, and usage if
 // the file's metadata contradict its graph.
-TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, const std::vector<Override>& overrides);
+// The layers are those for images of `image_size` (rows and columns), if the file leaves that open; by default of the
+// size that its metadata name.
+TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, const std::vector<Override>& overrides,
+                                 const std::vector<int64_t>& image_size = {});
 
 // Its tensors, named as those of the model's layers.
 std::vector<storage::StoredTensor> onnx_tensors(const std::filesystem::path& file);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <iterator>
 
 #include "common/text.hpp"
@@ -71,6 +72,23 @@ bool leaves_batch_in_place(std::string_view op) {
                                        "Sqrt",        "Sub",       "Sum",
                                        "Swish",       "Tanh",      "Where"};
   return std::ranges::find(kOps, op) != std::end(kOps);
+}
+
+// The shape of a sample, for sizes that the graph leaves open; empty if the metadata do not name it.
+Shape open_sizes(const std::map<std::string, std::string>& metadata, const std::vector<int64_t>& image_size) {
+  const auto told = metadata.find(kSampleKey);
+  if (told == metadata.end()) return {};
+  Shape sample;
+  const std::string& text = told->second;
+  const char* const end = text.data() + text.size();
+  for (const char* at = text.data(); at != end;) {
+    int64_t size = 0;
+    const auto [next, error] = std::from_chars(at, end, size);
+    if (error == std::errc()) sample.push_back(size);
+    at = error == std::errc() ? next : at + 1;
+  }
+  if (sample.size() == 3 && image_size.size() == 2) sample = {sample[0], image_size[0], image_size[1]};
+  return sample;
 }
 
 std::map<std::string, std::vector<OpRow>> all_rows() {
@@ -190,14 +208,19 @@ void Importer::read_input() {
   if (input == nullptr) refuse("the graph has no input");
   if (!is_floating(input->element)) {
     refuse("the input " + in_quotes(input->name) + " is " + name_of(input->element) +
-           ", expected float32. A file of `gpunn export` must be written without --raw-input");
+           ", expected float32. A file of `gpunn export` must be written without --raw-input and --with-preprocessing");
   }
   if (!input->has_shape || input->shape.size() < 2) {
     refuse("the input " + in_quotes(input->name) + " has no shape of [batch, ...]; export the network with one");
   }
   Value value{.constant = {}, .layer = "input", .shape = {{1, true}}};
+  const Shape told = open_sizes(file_model_.metadata, limits_.image_size);
   for (std::size_t i = 1; i < input->shape.size(); ++i) {
-    const std::optional<int64_t> size = input->shape[i];
+    std::optional<int64_t> size = input->shape[i];
+    if (!size && told.size() + 1 == input->shape.size()) {
+      size = told[i - 1];
+      result_.has_open_sizes = true;
+    }
     if (!size || *size < 1 || *size > (int64_t{1} << 31)) {
       refuse("dimension " + std::to_string(i) + " of the input " + in_quotes(input->name) + " is " +
              (size ? std::to_string(*size) : "open") +

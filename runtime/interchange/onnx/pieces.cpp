@@ -285,10 +285,27 @@ int64_t source_of(const std::string& mode, int64_t place, int64_t size) {
 }
 
 // Fewer values where a number is negative.
+// An image's sides mirrored by less than their lengths, as the layer `pad` does it for every size.
+bool mirrors_image(const Call& call, const Border& border, const std::string& mode) {
+  const Value& x = call.data(0);
+  if (mode != "reflect" || border.before.size() != 3 || border.before[0] != 0 || border.behind[0] != 0) return false;
+  for (std::size_t d = 1; d < 3; ++d) {
+    const auto [least, most] = std::minmax(border.before[d], border.behind[d]);
+    if (least < 0 || most >= x.shape[d + 1].factor) return false;
+  }
+  return true;
+}
+
 void pad_by(Call& call, const std::vector<int64_t>& pads, double value) {
   Border border = border_of(call, pads);
   const std::string mode = call.word("mode", "constant");
   Value x = call.data(0);
+  if (mirrors_image(call, border, mode)) {
+    const std::vector<int64_t> around = {border.before[1], border.behind[1], border.before[2], border.behind[2]};
+    const Shape row = row_of(x);
+    return call.give_layer("pad", {{"padding", texts(around)}, {"mode", {"reflect"}}},
+                           {row[0], row[1] + around[0] + around[1], row[2] + around[2] + around[3]});
+  }
   bool is_wider = false;
   for (std::size_t d = 0; d < border.before.size(); ++d) {
     const int64_t size = x.shape[d + 1].factor;
