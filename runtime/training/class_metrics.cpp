@@ -106,7 +106,7 @@ ClassEvalReport evaluate_classes(const TrainedModel& model, int64_t mistakes, Tr
   ClassEvalReport report = training::evaluate_classes(*session, mistakes);
   auto& found = report.total.non_finite;
   if (found) {
-    found->cause = training::non_finite_cause(model, *session, found->first);
+    found->cause = training::non_finite_cause(model, *session);
   } else if (!session->has_loss()) {  // suppression finds nothing in scores that are NaN
     std::string cause = training::non_finite_weights(model);
     if (!cause.empty()) found = NonFiniteRows{.rows = report.total.rows, .first = 0, .cause = std::move(cause)};

@@ -1,6 +1,5 @@
 #include "training/non_finite_cause.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -20,13 +19,6 @@ int64_t non_finite_values(const std::vector<std::byte>& floats) {
   return count;
 }
 
-bool has_non_finite_sample(const Dataset& dataset, int64_t row) {
-  const std::vector<Split>& singles = dataset.test.singles;
-  const Split& split = singles.empty() ? dataset.test : singles.at(static_cast<std::size_t>(row));
-  if (split.samples.dtype != DType::f32) return false;
-  return non_finite_values(sample_of(split, singles.empty() ? row : 0)) > 0;
-}
-
 }  // namespace
 
 std::string non_finite_weights(const TrainedModel& model) {
@@ -41,11 +33,8 @@ std::string non_finite_weights(const TrainedModel& model) {
   return {};
 }
 
-std::string non_finite_cause(const TrainedModel& model, const Session& session, int64_t row) {
+std::string non_finite_cause(const TrainedModel& model, const Session& session) {
   if (std::string weights = non_finite_weights(model); !weights.empty()) return weights;
-  if (has_non_finite_sample(session.dataset(), row)) {
-    return "the data's row " + std::to_string(row) + " has values that are NaN or infinite. Mend or remove such rows";
-  }
   if (session.experiment().precision == Precision::f16) {
     return "a value between the layers is beyond the range of f16, 65,504. Evaluate with --set training.precision=fp32";
   }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "training/session.hpp"
@@ -11,7 +10,7 @@ namespace gpunn::training {
 // Which weights of a model are NaN or infinite, as the end of a sentence without a full stop; empty: none are.
 std::string non_finite_weights(const TrainedModel& model);
 
-// Why a trained model's outputs for a row are most likely NaN or infinite: the end of a sentence, without a full stop.
-std::string non_finite_cause(const TrainedModel& model, const Session& session, int64_t row);
+// Why a trained model's outputs are most likely NaN or infinite, likewise. Data sets have no such values.
+std::string non_finite_cause(const TrainedModel& model, const Session& session);
 
 }  // namespace gpunn::training

@@ -16,6 +16,11 @@ namespace gpunn::training {
 
 namespace {
 
+void take_as_is(InputInfo& input) {
+  input.mean.assign(static_cast<std::size_t>(input.sample.shape.front()), 0);
+  input.stddev.assign(input.mean.size(), 1);
+}
+
 ModelInfo info_of(const interchange::ImportedModel& imported, const std::filesystem::path& file) {
   ModelInfo info;
   if (const auto told = imported.metadata.find("model"); told != imported.metadata.end()) {
@@ -30,13 +35,14 @@ ModelInfo info_of(const interchange::ImportedModel& imported, const std::filesys
                       ", its graph takes " + to_string(imported.sample),
                   ExitCode::usage);
     }
+    // A graph that takes raw samples normalises them by nodes of its own, which are layers here.
+    const auto input = imported.metadata.find("input");
+    if (input != imported.metadata.end() && input->second == "raw") take_as_is(info.input);
     return info;
   }
   info.input.name = imported.input;
   info.input.sample = {DType::f32, imported.sample};
-  const auto channels = static_cast<std::size_t>(imported.sample.front());
-  info.input.mean.assign(channels, 0);
-  info.input.stddev.assign(channels, 1);
+  take_as_is(info.input);
   return info;
 }
 
@@ -59,6 +65,13 @@ bool has_layers_for_any_size(const interchange::ImportedModel& imported, const s
   } catch (const Error&) {  // no images of that size
     return false;
   }
+}
+
+// One number that tells two classes apart has a meaning by its loss.
+std::string loss_text(const interchange::ImportedModel& imported, const ModelInfo& info) {
+  const bool one_of_two = info.task == "classification" && info.outputs.size() == 2 &&
+                          nn::output_shape(imported.model, imported.sample) == Shape{1, 1};
+  return one_of_two ? "loss: binary_cross_entropy\n" : "";
 }
 
 bool is_set_of_photographs(const std::string& name) {
@@ -105,9 +118,10 @@ TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, const std::v
   if (image_size.empty() && has_layers_for_any_size(imported, file)) imported.model.input.clear();
   const bool tells_itself = imported.metadata.contains("model");
   ModelInfo info = info_of(imported, file);
-  result.experiment = parse_experiment(
-      "task: " + info.task + "\nmodel: {layers: [flatten]}\ndata: {dataset: " + kArrays + ", batch_size: 1}\n",
-      file.string(), with_photographs(overrides, info));
+  result.experiment =
+      parse_experiment("task: " + info.task + "\nmodel: {layers: [flatten]}\ndata: {dataset: " + kArrays +
+                           ", batch_size: 1}\n" + loss_text(imported, info),
+                       file.string(), with_photographs(overrides, info));
   Experiment& experiment = result.experiment;
   experiment.file = file;
   experiment.model = std::move(imported.model);

@@ -124,3 +124,13 @@ def test_a_sum_beyond_the_range_of_f32(tmp_path: Path) -> None:
     done = evaluated(model, *options_of(experiment["data"]))
     assert done.returncode == 1
     assert "a value between the layers is beyond the range of f32" in done.stderr
+
+
+def test_a_network_that_is_evaluated_on_arrays() -> None:
+    network = gnn.Sequential(gnn.Linear(3, 2))
+    x = np.ones((4, 3), np.float32)
+    network.forward(x)
+    state = network.state_dict()
+    network.load_state_dict({name: np.full_like(value, np.nan) for name, value in state.items()})
+    with pytest.warns(RuntimeWarning, match="outputs are NaN or infinite"):
+        assert np.isnan(network.evaluate(x, np.array([0, 1, 0, 1]))["loss"])

@@ -287,6 +287,11 @@ def test_an_enlarger_takes_images_of_any_size(
         in_graph = whole.run(None, {"image": pixels})[0]
         assert in_graph.shape == results[0].shape
         assert np.abs(in_graph.astype(int) - results[0]).max() <= 1
+    summary = subprocess.run(
+        [*program(), "summary", str(tmp_path / "x.onnx")], capture_output=True, text=True, check=False
+    )
+    assert summary.returncode == 0, summary.stderr
+    assert "the model gives images" in summary.stdout + summary.stderr
     ours = gpunn.evaluate(run.path, backend="cpu")
     given = {"data.synthetic_train": 2, "data.synthetic_test": 2}
     read = gpunn.evaluate(tmp_path / "x.onnx", data="drawn_photographs", set=given, backend="cpu")
@@ -342,5 +347,5 @@ def test_a_network_of_several_styles_is_refused(tmp_path: Path, source: Path) ->
     network = gnn.from_yaml(source / "models" / "style_net.yaml", width=4, depth=1, styles=2)
     network.forward(np.zeros((2, 3, 32, 32), np.float32))
     network.save(tmp_path / "x.h5")
-    with pytest.raises(gpunn.UsageError, match="'head.norm' has 2 styles, one for each row of a batch"):
+    with pytest.raises(gpunn.UsageError, match=r"'head\.norm' has 2 styles, one for each row of a batch"):
         gpunn.export(tmp_path / "x.h5", tmp_path / "x.onnx")

@@ -72,7 +72,7 @@ std::string PhotographSteps::after(const std::string& output) {
   const std::string raised =
       add("Add", {add("Mul", {clipped, b_.number(kPictureLayer, kMost)}), b_.number(kPictureLayer, 0.5)});
   const std::string bytes = add("Cast", {add("Floor", {raised})}, {{"to", static_cast<int64_t>(OnnxType::u8)}});
-  const std::string pixels =
+  std::string pixels =
       add("Transpose", {add("Squeeze", {bytes, integers({0})})}, {{"perm", std::vector<int64_t>{1, 2, 0}}});
   if (info_.scale == 1) return pixels;
   const std::string channels = add("Where", {is_grey_, integers({1}), integers({3})});
