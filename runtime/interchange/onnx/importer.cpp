@@ -121,8 +121,8 @@ ImportedModel import_onnx(const std::filesystem::path& file, const ImportLimits&
   return Importer(file, read_file_model(file), limits).run();
 }
 
-Importer::Importer(std::filesystem::path file, FileModel model, const ImportLimits& limits)
-    : file_(std::move(file)), limits_(limits), file_model_(std::move(model)) {}
+Importer::Importer(std::filesystem::path file, FileModel model, ImportLimits limits)
+    : file_(std::move(file)), limits_(std::move(limits)), file_model_(std::move(model)) {}
 
 void Importer::refuse(const std::string& why) const { throw Error(file_.string() + ": " + why, ExitCode::usage); }
 

@@ -178,7 +178,7 @@ Value repeated(Call& call, const Value& x, std::size_t dimension, int64_t times)
 
 class Importer {
  public:
-  Importer(std::filesystem::path file, FileModel model, const ImportLimits& limits);
+  Importer(std::filesystem::path file, FileModel model, ImportLimits limits);
 
   ImportedModel run();
 
