@@ -135,6 +135,22 @@ class StepReport:
 
     def __contains__(self, arg: object, /) -> bool: ...
 
+class NonFiniteRows:
+    """Evaluated rows whose outputs or loss are NaN or infinite."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def first(self) -> int:
+        """Counts from 0."""
+
+    @property
+    def cause(self) -> str:
+        """The likely one."""
+
 class EvalReport:
     """How a model does on data that it was not trained on."""
 
@@ -156,6 +172,10 @@ class EvalReport:
 
     @property
     def seconds(self) -> float: ...
+
+    @property
+    def non_finite(self) -> NonFiniteRows | None:
+        """Of an evaluation that looks at each row, as gpunn.evaluate does."""
 
     def keys(self) -> list[str]: ...
 
@@ -640,7 +660,7 @@ class OnnxExportReport:
     @property
     def numbers(self) -> int: ...
 
-def export_onnx(model: str | os.PathLike[str], file: str | os.PathLike[str], opset: int, raw_input: bool, fold_batch_norm: bool, external_data: bool) -> OnnxExportReport:
+def export_onnx(model: str | os.PathLike[str], file: str | os.PathLike[str], opset: int, raw_input: bool, with_preprocessing: bool, fold_batch_norm: bool, external_data: bool) -> OnnxExportReport:
     """Writes a model as an ONNX file."""
 
 class EngineExportReport:

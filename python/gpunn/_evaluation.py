@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -18,6 +19,7 @@ from gpunn._core import (
     EngineExportReport,
     ExportReport,
     Mistake,
+    NonFiniteRows,
     OnnxExportReport,
     OutputReport,
     RowReport,
@@ -49,6 +51,11 @@ class Evaluation:
     @property
     def loss(self) -> float:
         return self._core.total.loss
+
+    @property
+    def non_finite(self) -> NonFiniteRows | None:
+        """The rows whose outputs or loss are NaN or infinite: how many, the first, and the likely cause."""
+        return self._core.total.non_finite
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -141,8 +148,18 @@ def evaluate(
 
     data: of an ONNX file, which names none: an experiment's YAML file or a data set's name.
     mistakes: so many of the worst are told at most.
+
+    Warns with RuntimeWarning if outputs are NaN or infinite.
     """
-    return Evaluation(_core.evaluate(Path(model), model_settings(data, set, backend), mistakes, Listener()))
+    evaluation = Evaluation(_core.evaluate(Path(model), model_settings(data, set, backend), mistakes, Listener()))
+    if (found := evaluation.non_finite) is not None:
+        warnings.warn(
+            f"the outputs or the loss of {found.rows} of {evaluation.rows} {evaluation.part} rows are NaN or infinite, "
+            f"first of row {found.first}: {found.cause}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return evaluation
 
 
 def report(
@@ -166,6 +183,7 @@ def export(
     names: PathLike | None = None,
     opset: int | None = None,
     raw_input: bool = False,
+    with_preprocessing: bool = False,
     fold_batch_norm: bool = False,
     external_data: bool = False,
 ) -> ExportReport | OnnxExportReport: ...
@@ -185,6 +203,7 @@ def export(
     names: PathLike | None = None,
     opset: int | None = None,
     raw_input: bool = False,
+    with_preprocessing: bool = False,
     fold_batch_norm: bool = False,
     external_data: bool = False,
     batch: Sequence[int] | None = None,
@@ -198,13 +217,15 @@ def export(
     names: of weights, a table of names, as ``init_from.names`` takes it: the tensors have the names on its left.
 
     Of ONNX alone: ``opset`` is 13 to 21, by default 18. With ``raw_input`` the graph takes samples as the data set has
-    them (uint8 images) and normalises them. ``fold_batch_norm`` folds each batch norm into the layer in front of it.
-    ``external_data`` writes the weights to ``NAME.onnx.data``, as is done above 2 GB in any case.
+    them (uint8 images) and normalises them. ``with_preprocessing`` is for pictures of any size, uint8
+    ``[height, width, channels]``, one at a time: the graph also scales and crops them as ``gpunn predict`` does.
+    ``fold_batch_norm`` folds each batch norm into the layer in front of it. ``external_data`` writes the weights to
+    ``NAME.onnx.data``, as is done above 2 GB in any case.
 
     Of an engine alone: ``batch`` are the numbers of rows that it has a program for; ``backend`` computes, by default
     the experiment's, in ``precision`` (``"fp32"``, ``"bf16"``), by default the training's.
     """
-    of_onnx = opset is not None or raw_input or fold_batch_norm or external_data
+    of_onnx = opset is not None or raw_input or with_preprocessing or fold_batch_norm or external_data
     of_engine = backend is not None or precision is not None or batch is not None
     if Path(file).suffix == ".engine":
         if of_onnx or names is not None:
@@ -219,8 +240,14 @@ def export(
         if names is not None:
             raise UsageError("names is for NAME.safetensors; tensors in an ONNX file have the model's names")
         return _core.export_onnx(
-            Path(model), Path(file), 18 if opset is None else opset, raw_input, fold_batch_norm, external_data
+            Path(model),
+            Path(file),
+            18 if opset is None else opset,
+            raw_input,
+            with_preprocessing,
+            fold_batch_norm,
+            external_data,
         )
     if of_onnx:
-        raise UsageError("opset, raw_input, fold_batch_norm and external_data are for NAME.onnx")
+        raise UsageError("opset, raw_input, with_preprocessing, fold_batch_norm and external_data are for NAME.onnx")
     return _core.export_weights(Path(model), Path(file), Path(names) if names is not None else "")

@@ -6,8 +6,10 @@ dropout masks. ``Sequential`` is for a chain of layers, ``Network`` for one with
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -464,7 +466,10 @@ class Network:
         task, targets = self._learn(core, y, len(samples))
         size = [("data.eval_batch_size", str(batch_size))]
         self._apply(core, task, self._loss(task, core), core.info()["outputs"], size)
-        return dict(core.evaluate(samples, targets))
+        report = dict(core.evaluate(samples, targets))
+        if not math.isfinite(report["loss"]):
+            warnings.warn(f"the loss is {report['loss']}: outputs are NaN or infinite", RuntimeWarning, stacklevel=2)
+        return report
 
     # ---- answers
 

@@ -132,14 +132,17 @@ void bind_evaluation(nb::module_& module) {
       .field("numbers", &OnnxExportReport::numbers);
   module.def(
       "export_onnx",
-      [](const fs::path& model, const fs::path& file, int64_t opset, bool raw_input, bool fold_batch_norm,
-         bool external_data) {
-        const OnnxExportOptions options{
-            .opset = opset, .raw_input = raw_input, .fold_batch_norm = fold_batch_norm, .external_data = external_data};
+      [](const fs::path& model, const fs::path& file, int64_t opset, bool raw_input, bool with_preprocessing,
+         bool fold_batch_norm, bool external_data) {
+        const OnnxExportOptions options{.opset = opset,
+                                        .raw_input = raw_input,
+                                        .with_preprocessing = with_preprocessing,
+                                        .fold_batch_norm = fold_batch_norm,
+                                        .external_data = external_data};
         return on_errand(false, [model, file, options](Errand&) { return export_onnx(model, file, options); });
       },
-      nb::arg("model"), nb::arg("file"), nb::arg("opset"), nb::arg("raw_input"), nb::arg("fold_batch_norm"),
-      nb::arg("external_data"), "Writes a model as an ONNX file.");
+      nb::arg("model"), nb::arg("file"), nb::arg("opset"), nb::arg("raw_input"), nb::arg("with_preprocessing"),
+      nb::arg("fold_batch_norm"), nb::arg("external_data"), "Writes a model as an ONNX file.");
   Record<EngineExportReport>(module, "EngineExportReport", "An engine that was written.")
       .field("file", &EngineExportReport::file)
       .field("backend", &EngineExportReport::backend)

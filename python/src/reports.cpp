@@ -108,6 +108,10 @@ void bind_steps(nb::module_& module) {
       .field("gradient_norm", &StepReport::gradient_norm, "Of this step, where it is recorded.")
       .field("loss_scale", &StepReport::loss_scale, "Of a training in f16.");
   add_values(step.of());
+  Record<NonFiniteRows>(module, "NonFiniteRows", "Evaluated rows whose outputs or loss are NaN or infinite.")
+      .field("rows", &NonFiniteRows::rows)
+      .field("first", &NonFiniteRows::first, "Counts from 0.")
+      .field("cause", &NonFiniteRows::cause, "The likely one.");
   Record<EvalReport> evaluation(module, "EvalReport", "How a model does on data that it was not trained on.");
   evaluation
       .computed(
@@ -116,7 +120,8 @@ void bind_steps(nb::module_& module) {
       .computed(
           "metrics", [](const EvalReport& r) { return scores_of(r.scores); }, kScoresDoc)
       .field("rows", &EvalReport::rows)
-      .field("seconds", &EvalReport::seconds);
+      .field("seconds", &EvalReport::seconds)
+      .field("non_finite", &EvalReport::non_finite, "Of an evaluation that looks at each row, as gpunn.evaluate does.");
   add_values(evaluation.of());
   Record<EpochReport> epoch(module, "EpochReport", "An epoch that is over.");
   epoch.field("epoch", &EpochReport::epoch, "Counts from 1.")

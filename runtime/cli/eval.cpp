@@ -1,3 +1,4 @@
+#include <gpunn/error.hpp>
 #include <gpunn/evaluation.hpp>
 
 #include <cmath>
@@ -16,6 +17,18 @@
 #include "cli/units.hpp"
 
 namespace gpunn::cli {
+
+namespace {
+
+// The report is printed before: its figures are those of the rows that are numbers.
+void require_finite(const EvalReport& report) {
+  if (!report.non_finite) return;
+  const NonFiniteRows& found = *report.non_finite;
+  throw Error(fmt::format("the outputs or the loss of {} of {} {} rows are NaN or infinite, first of row {}: {}",
+                          found.rows, report.rows, name_of(report.part), found.first, found.cause));
+}
+
+}  // namespace
 
 void add_eval(CommandLine& line) {
   struct Options {
@@ -45,13 +58,17 @@ void add_eval(CommandLine& line) {
       const TrainedModel model{options->model, model_overrides(options->settings, options->backend, options->data)};
       Quiet announcements;
       const ClassEvalReport report = evaluate_classes(model, 0, &announcements);
+      const EvalReport& total = report.total;
       if (line.json) {
         print_json(to_json(report, options->confusion));
-        return ExitCode::done;
+        return total.non_finite ? ExitCode::failed : ExitCode::done;  // the document says why
       }
-      const EvalReport& total = report.total;
       put("rows      {} {} rows\n", count_text(total.rows), name_of(total.part));
-      if (!std::isnan(total.loss)) put("loss      {:.6f}\n", total.loss);
+      if (!std::isnan(total.loss)) {
+        put("loss      {:.6f}\n", total.loss);
+      } else if (total.non_finite) {
+        put("loss      NaN\n");
+      }
       for (const Score& score : total.scores) {
         if (!std::isnan(score.value)) put("{:<8}  {}\n", score.metric.title, score_text(score));
       }
@@ -60,6 +77,7 @@ void add_eval(CommandLine& line) {
       const std::string table = class_table(report, colour);
       if (!table.empty()) put("\n{}", table);
       if (options->confusion) put("\n{}", confusion_table(report, colour));
+      require_finite(total);
       return ExitCode::done;
     };
   });

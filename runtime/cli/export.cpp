@@ -112,6 +112,9 @@ void add_export(CommandLine& line) {
   verb.add_option("--opset", options->onnx.opset, "ONNX: operator set, 13 to 21 (default 18)").type_name("N");
   verb.add_flag("--raw-input", options->onnx.raw_input,
                 "ONNX: the graph takes raw samples, as uint8 images, and normalises them");
+  verb.add_flag("--with-preprocessing", options->onnx.with_preprocessing,
+                "ONNX: the graph takes one picture of any size, uint8 [height, width, channels], and prepares it as "
+                "gpunn predict does");
   verb.add_flag("--fold-batch-norm", options->onnx.fold_batch_norm,
                 "ONNX: fold each batch norm into the layer before it");
   verb.add_flag("--external-data", options->onnx.external_data,
@@ -149,7 +152,9 @@ void add_export(CommandLine& line) {
         write_onnx(line, options->model, options->file, options->onnx);
       } else {
         if (options->onnx != OnnxExportOptions()) {
-          throw Error("--opset, --raw-input, --fold-batch-norm and --external-data are for NAME.onnx", ExitCode::usage);
+          throw Error(
+              "--opset, --raw-input, --with-preprocessing, --fold-batch-norm and --external-data are for NAME.onnx",
+              ExitCode::usage);
         }
         write_weights(line, options->model, options->file, options->names);
       }

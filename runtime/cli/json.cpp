@@ -325,6 +325,10 @@ Json to_json(const StepReport& report) {
 Json to_json(const EvalReport& report) {
   Json json = {
       {"part", name_of(report.part)}, {"loss", report.loss}, {"rows", report.rows}, {"seconds", report.seconds}};
+  if (report.non_finite) {
+    const NonFiniteRows& found = *report.non_finite;
+    json["non_finite"] = {{"rows", found.rows}, {"first", found.first}, {"cause", found.cause}};
+  }
   add_scores(json, report.scores);
   return json;
 }

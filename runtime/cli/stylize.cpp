@@ -107,8 +107,9 @@ void add_stylize(CommandLine& line) {
        "gpunn stylize runs/style_transfer/2025-01-02T03-04-05Z photos/ --to painted/"});
   StylizeRequest& r = options->request;
   verb.add_option("model", options->model,
-                  "A run folder or a checkpoint of the task style_transfer, which paints images in one pass")
-      .type_name("RUN|CHECKPOINT");
+                  "A run folder, a checkpoint or an ONNX file of gpunn of the task style_transfer, which paints images "
+                  "in one pass")
+      .type_name("RUN|CHECKPOINT|ONNX");
   verb.add_option("images", options->paint.inputs,
                   "What it paints: PNG, JPEG or binary PGM/PPM files, or folders of them")
       .type_name("FILE");

@@ -99,9 +99,9 @@ void add_upscale(CommandLine& line) {
                              "gpunn upscale runs/edsr_x2/2025-01-02T03-04-05Z huge.jpg --to out.png --tile 256",
                              "ffmpeg -i a.mp4 -f yuv4mpegpipe - | gpunn upscale runs/espcn_x2/2025-01-02T03-04-05Z - "
                              "--to - | ffmpeg -i - larger.mp4"});
-  verb.add_option("model", options->model, "A run folder (its best checkpoint) or a checkpoint file")
+  verb.add_option("model", options->model, "A run folder (its best checkpoint), a checkpoint or an ONNX file of gpunn")
       .required()
-      .type_name("RUN|CHECKPOINT");
+      .type_name("RUN|CHECKPOINT|ONNX");
   verb.add_option("images", options->request.inputs,
                   "PNG, JPEG or binary PGM/PPM files of any size, or folders of them; -: a stream of frames on stdin, "
                   "Y4M of 8 bits")

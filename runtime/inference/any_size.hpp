@@ -11,6 +11,9 @@
 
 namespace gpunn::inference {
 
+// Of the sides of images that models with strides keep.
+inline constexpr int64_t kMultipleOfSides = 8;
+
 // A model that makes images of images of any size, opened for the size of its input that was asked for last.
 class AnySize {
  public:

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstddef>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "inference/tiles.hpp"
@@ -19,9 +18,6 @@ using tasks::Planes;
 namespace {
 
 constexpr int64_t kMostSideOfTile = 16384;
-
-// Of a tile. A model that mirrors the border takes no image that is smaller than what it mirrors.
-constexpr int64_t kLeastSide = 16;
 
 // A part of an image; what is smaller than kLeastSide is filled up with the last row and column.
 Planes cut(const Planes& image, const Stretch& down, const Stretch& across) {
@@ -65,7 +61,13 @@ Enlarger::Enlarger(const TrainedModel& trained, int64_t tile, int64_t overlap)
                     "; images are enlarged by one of super_resolution",
                 ExitCode::usage);
   }
-  settings_ = std::get<PhotographSet>(model_.experiment().data.kind);
+  if (!model_.info().photographs) {
+    throw Error(trained.path.string() +
+                    ": nothing in the file says how many times the model enlarges and which colours it sees. A file of "
+                    "`gpunn export` says so, as a run does",
+                ExitCode::usage);
+  }
+  settings_ = *model_.info().photographs;
 }
 
 Planes Enlarger::bicubic(const Planes& image) const {

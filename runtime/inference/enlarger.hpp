@@ -1,6 +1,6 @@
 #pragma once
 
-#include <gpunn/data.hpp>
+#include <gpunn/model_info.hpp>
 #include <gpunn/training.hpp>
 
 #include <cstdint>
@@ -9,6 +9,10 @@
 #include "tasks/super_resolution/planes.hpp"
 
 namespace gpunn::inference {
+
+// Rows and columns, at least, of what the model gets. A model that mirrors the border takes no image that is smaller
+// than what it mirrors: smaller ones are filled up.
+inline constexpr int64_t kLeastSide = 16;
 
 // What an enlarging took.
 struct EnlargingWork {
@@ -23,14 +27,14 @@ class Enlarger {
   // Throws Error(usage) where these do not go together or the model is of another task.
   Enlarger(const TrainedModel& trained, int64_t tile, int64_t overlap);
 
-  const PhotographSet& settings() const { return settings_; }
+  const PhotographInfo& settings() const { return settings_; }
   tasks::Planes bicubic(const tasks::Planes& image) const;
   // What the model makes of the planes that it sees.
   tasks::Planes enlarge(const tasks::Planes& image, EnlargingWork& work);
 
  private:
   AnySize model_;
-  PhotographSet settings_;
+  PhotographInfo settings_;
   int64_t tile_, overlap_;
 };
 

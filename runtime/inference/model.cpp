@@ -332,7 +332,7 @@ Model Model::load(const std::filesystem::path& path, const ModelOptions& options
   if (inference::is_engine(path)) {
     return Model(std::make_shared<Impl>(inference::open_engine(path, options), options));
   }
-  training::TrainedFile trained = training::read_trained(path, options.overrides);
+  training::TrainedFile trained = training::read_trained(path, options.overrides, options.image_size);
   return Model(std::make_shared<Impl>(trained.checkpoint, trained.file,
                                       inference::with_options(std::move(trained.experiment), options), options));
 }

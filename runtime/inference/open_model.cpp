@@ -74,7 +74,7 @@ OpenedModel open_model(const storage::Checkpoint& checkpoint, const std::filesys
 OpenedModel open_model(const std::filesystem::path& path, const ModelOptions& options) {
   check_options(options);
   if (is_engine(path)) return open_engine(path, options);
-  training::TrainedFile trained = training::read_trained(path, options.overrides);
+  training::TrainedFile trained = training::read_trained(path, options.overrides, options.image_size);
   return open_model(trained.checkpoint, trained.file, with_options(std::move(trained.experiment), options), options);
 }
 

@@ -26,7 +26,7 @@ Planes mean_of_channels(const Planes& image) {
 
 }  // namespace
 
-PictureParts parts_of(const data::Image& image, const std::vector<uint8_t>& opacity, const PhotographSet& settings) {
+PictureParts parts_of(const data::Image& image, const std::vector<uint8_t>& opacity, const PhotographInfo& settings) {
   PictureParts parts;
   parts.grey = image.channels == 1;
   const Planes planes = planes_of_bytes(image.values, image.channels, image.height, image.width);

@@ -18,7 +18,7 @@ struct PictureParts {
 };
 
 // `opacity` has a byte a pixel, or none.
-PictureParts parts_of(const data::Image& image, const std::vector<uint8_t>& opacity, const PhotographSet& settings);
+PictureParts parts_of(const data::Image& image, const std::vector<uint8_t>& opacity, const PhotographInfo& settings);
 
 // The enlarged picture, of the enlarged planes that were seen and the other parts' colours.
 tasks::Planes joined(const tasks::Planes& seen, const PictureParts& parts, const Enlarger& enlarger);

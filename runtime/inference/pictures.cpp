@@ -10,16 +10,6 @@ namespace gpunn::inference {
 
 using tasks::Planes;
 
-namespace {
-
-// BT.601 for values from 0 to 1: luma, and the differences of blue and red about 128 / 255. Not rounded.
-constexpr double kBlack = 16.0 / 255, kMiddle = 128.0 / 255;
-constexpr std::array<std::array<double, 3>, 3> kToLuma = {{{65.481 / 255, 128.553 / 255, 24.966 / 255},
-                                                           {-37.797 / 255, -74.203 / 255, 112.0 / 255},
-                                                           {112.0 / 255, -93.786 / 255, -18.214 / 255}}};
-
-}  // namespace
-
 Planes planes_of_bytes(std::span<const uint8_t> bytes, int64_t channels, int64_t height, int64_t width) {
   Planes planes{channels, height, width};
   planes.values.resize(bytes.size());
@@ -52,12 +42,14 @@ Planes join_colours(const Planes& luma, const Planes& colours) {
   const std::size_t pixels = rgb.plane();
   rgb.values.resize(3 * pixels);
   for (std::size_t i = 0; i < pixels; ++i) {
-    const double y = (static_cast<double>(luma.values[i]) - kBlack) * 255 / 219;
-    const double blue = (static_cast<double>(colours.values[i]) - kMiddle) * 255 / 112;
-    const double red = (static_cast<double>(colours.values[pixels + i]) - kMiddle) * 255 / 112;
-    rgb.values[i] = static_cast<float>(y + 0.701 * red);
-    rgb.values[pixels + i] = static_cast<float>(y - 0.886 * 0.114 / 0.587 * blue - 0.701 * 0.299 / 0.587 * red);
-    rgb.values[2 * pixels + i] = static_cast<float>(y + 0.886 * blue);
+    const std::array<double, 3> parts = {static_cast<double>(luma.values[i]) - kBlack,
+                                         static_cast<double>(colours.values[i]) - kMiddle,
+                                         static_cast<double>(colours.values[pixels + i]) - kMiddle};
+    for (std::size_t c = 0; c < 3; ++c) {
+      double sum = 0;
+      for (std::size_t k = 0; k < 3; ++k) sum += kFromLuma[c][k] * parts[k];
+      rgb.values[c * pixels + i] = static_cast<float>(sum);
+    }
   }
   return rgb;
 }

@@ -1,6 +1,7 @@
 // Pictures as models see them, and back.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -13,7 +14,19 @@ namespace gpunn::inference {
 // Bytes, pixel by pixel, as planes from 0 to 1.
 tasks::Planes planes_of_bytes(std::span<const uint8_t> bytes, int64_t channels, int64_t height, int64_t width);
 
-// BT.601 for values from 0 to 1, not rounded: a plane of luma, and two of the differences of blue and red.
+// BT.601 for values from 0 to 1: luma above black, and the differences of blue and red about the middle, are kToLuma
+// times red, green and blue; kFromLuma is its inverse.
+inline constexpr double kBlack = 16.0 / 255, kMiddle = 128.0 / 255;
+using ColourMatrix = std::array<std::array<double, 3>, 3>;
+inline constexpr ColourMatrix kToLuma = {{{65.481 / 255, 128.553 / 255, 24.966 / 255},
+                                          {-37.797 / 255, -74.203 / 255, 112.0 / 255},
+                                          {112.0 / 255, -93.786 / 255, -18.214 / 255}}};
+inline constexpr ColourMatrix kFromLuma = {
+    {{255.0 / 219, 0, 0.701 * 255 / 112},
+     {255.0 / 219, -0.886 * 0.114 / 0.587 * 255 / 112, -0.701 * 0.299 / 0.587 * 255 / 112},
+     {255.0 / 219, 0.886 * 255 / 112, 0}}};
+
+// Not rounded: a plane of luma, and two of the differences of blue and red.
 struct LumaColours {
   tasks::Planes luma, colours;
 };

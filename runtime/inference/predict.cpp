@@ -87,8 +87,9 @@ std::vector<Prediction> predict(const TrainedModel& trained, const PredictReques
 std::vector<Prediction> predict(const Model& model, const PredictRequest& request) {
   require_answerable(request);
   if (tasks::find(model.info().task).target_kind() == TargetKind::image) {
-    throw Error("a model of the task " + model.info().task +
-                    " gives images, which `gpunn upscale RUN image.png --to out.png` writes",
+    throw Error("a model of the task " + model.info().task + " gives images, which `gpunn " +
+                    (model.info().task == "style_transfer" ? "stylize" : "upscale") +
+                    " RUN image.png --to out.png` writes",
                 ExitCode::usage);
   }
   const bool boxes = tasks::find(model.info().task).target_kind() == TargetKind::boxes;

@@ -22,6 +22,9 @@ constexpr std::size_t kMostInfoNames = 1'000'000;
 constexpr std::size_t kLongestInfoName = std::size_t{1} << 20;
 constexpr std::size_t kMostSampleDims = 7;  // and the rows
 constexpr int64_t kMostSampleElements = int64_t{1} << 40;
+constexpr int64_t kMostScale = 1 << 10;
+constexpr std::array kColours = {"luma", "rgb"};       // of ColourPlanes
+constexpr std::array kInputs = {"small", "enlarged"};  // of ModelInput
 constexpr std::array kInfoParts = {"train", "validation", "test"};
 
 std::string hexadecimal(uint32_t value) {
@@ -159,6 +162,29 @@ void read_target(const Member& target, ModelInfo& info) {
   target["stddev"].require(info.target_stddev.size() == info.target_mean.size(), each);
 }
 
+// One of the words, by its number.
+template <class Enum, std::size_t count>
+Enum word_of(const Member& member, const std::array<const char*, count>& words) {
+  const std::string word = member.text();
+  const auto found = std::ranges::find(words, word);
+  std::string expected;
+  for (const char* one : words) expected += (expected.empty() ? "" : " or ") + in_quotes(one);
+  member.require(found != words.end(), expected);
+  return static_cast<Enum>(found - words.begin());
+}
+
+PhotographInfo read_photographs(const Member& member) {
+  return {.scale = member["scale"].count(1, kMostScale),
+          .colours = word_of<ColourPlanes>(member["colours"], kColours),
+          .input = word_of<ModelInput>(member["input"], kInputs)};
+}
+
+InfoJson json_of(const PhotographInfo& photographs) {
+  return {{"scale", photographs.scale},
+          {"colours", kColours.at(static_cast<std::size_t>(photographs.colours))},
+          {"input", kInputs.at(static_cast<std::size_t>(photographs.input))}};
+}
+
 PartDigest read_part(const Member& part) {
   return {.rows = part["rows"].count(0), .samples = part["samples"].checksum(), .targets = part["targets"].checksum()};
 }
@@ -178,7 +204,7 @@ std::string model_info_text(const ModelInfo& info) {
   const std::array<const PartDigest*, kInfoParts.size()> digests = {&info.data.train, &info.data.validation,
                                                                     &info.data.test};
   for (std::size_t i = 0; i < digests.size(); ++i) parts[kInfoParts[i]] = json_of(*digests[i]);
-  const InfoJson json = {
+  InfoJson json = {
       {"task", info.task},
       {"input",
        {{"name", input.name},
@@ -193,6 +219,7 @@ std::string model_info_text(const ModelInfo& info) {
       {"target", {{"mean", info.target_mean}, {"stddev", info.target_stddev}}},
       {"data", {{"name", info.data.name}, {"source", info.data.source}, {"parts", parts}}},
   };
+  if (info.photographs) json["photographs"] = json_of(*info.photographs);
   return json.dump(-1, ' ', false, InfoJson::error_handler_t::replace);
 }
 
@@ -213,6 +240,7 @@ ModelInfo parse_model_info(std::string_view text) {
   info.input = read_input(root["input"]);
   info.outputs = root["outputs"].list([](const Member& one) { return one.text(); }, kMostInfoNames);
   read_target(root["target"], info);
+  if (root.has("photographs")) info.photographs = read_photographs(root["photographs"]);
   const Member data = root["data"], parts = data["parts"];
   info.data = {.name = data["name"].text(),
                .source = data["source"].text(),

@@ -14,15 +14,14 @@
 namespace gpunn {
 
 namespace fs = std::filesystem;
+using inference::kMultipleOfSides;
 using tasks::Planes;
 
 namespace {
 
-constexpr int64_t kMultiple = 8;  // of the sides that models with strides keep
-
 // The image with its last row and column repeated, so that its sides are multiples.
 Planes widened(const Planes& image) {
-  const auto up = [](int64_t side) { return (side + kMultiple - 1) / kMultiple * kMultiple; };
+  const auto up = [](int64_t side) { return (side + kMultipleOfSides - 1) / kMultipleOfSides * kMultipleOfSides; };
   Planes wide{image.channels, up(image.height), up(image.width)};
   wide.values.reserve(static_cast<std::size_t>(wide.channels) * wide.plane());
   for (int64_t c = 0; c < wide.channels; ++c) {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include "training/model_info.hpp"
+#include "training/non_finite_cause.hpp"
 #include "training/output_reports.hpp"
 #include "training/trained_model.hpp"
 
@@ -40,6 +42,7 @@ ClassTally::ClassTally(const std::vector<std::string>& names) {
 void ClassTally::add(int64_t label, int64_t predicted, int64_t rows) {
   const auto own = static_cast<std::size_t>(label), named = static_cast<std::size_t>(predicted);
   counts_.classes[own].rows += rows;
+  if (predicted < 0) return;
   counts_.classes[named].predicted += rows;
   if (own == named) counts_.classes[own].correct += rows;
   if (!counts_.confusion.empty()) counts_.confusion[own * counts_.classes.size() + named] += rows;
@@ -74,9 +77,9 @@ ClassEvalReport evaluate_classes(Session& session, int64_t mistakes) {
       const int64_t row = rows.first + static_cast<int64_t>(i);
       const int64_t label = data.test.labels[static_cast<std::size_t>(row)];
       const int64_t predicted = predicted_class(rows.scores.subspan(i * classes, classes));
-      if (label < 0 || label >= data.classes || predicted < 0) continue;
+      if (label < 0 || label >= data.classes) continue;
       tally.add(label, predicted);
-      if (predicted == label || mistakes <= 0) continue;
+      if (predicted < 0 || predicted == label || mistakes <= 0) continue;
       const std::span<const float> probabilities = rows.predictions.subspan(i * classes, classes);
       wrong.push_back({.row = row,
                        .label = label,
@@ -99,7 +102,16 @@ ClassEvalReport evaluate_classes(Session& session, int64_t mistakes) {
 namespace gpunn {
 
 ClassEvalReport evaluate_classes(const TrainedModel& model, int64_t mistakes, TrainingListener* listener) {
-  return training::evaluate_classes(*training::open_trained(model, listener), mistakes);
+  const std::unique_ptr<training::Session> session = training::open_trained(model, listener);
+  ClassEvalReport report = training::evaluate_classes(*session, mistakes);
+  auto& found = report.total.non_finite;
+  if (found) {
+    found->cause = training::non_finite_cause(model, *session);
+  } else if (!session->has_loss()) {  // suppression finds nothing in scores that are NaN
+    std::string cause = training::non_finite_weights(model);
+    if (!cause.empty()) found = NonFiniteRows{.rows = report.total.rows, .first = 0, .cause = std::move(cause)};
+  }
+  return report;
 }
 
 }  // namespace gpunn

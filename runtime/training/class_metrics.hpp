@@ -17,8 +17,8 @@ int64_t predicted_class(std::span<const float> outputs);
 // Counts rows by their class and the predicted one.
 class ClassTally {
  public:
-  explicit ClassTally(const std::vector<std::string>& names);  // a class each
-  void add(int64_t label, int64_t predicted, int64_t rows = 1);
+  explicit ClassTally(const std::vector<std::string>& names);    // a class each
+  void add(int64_t label, int64_t predicted, int64_t rows = 1);  // predicted: -1 if the outputs are NaN
   // All but `total` and `mistakes`.
   ClassEvalReport report() const;
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
+#include <variant>
 
 #include "common/text.hpp"
 #include "storage/model_info.hpp"
@@ -58,6 +60,12 @@ std::string class_differences(const std::vector<std::string>& model, const std::
 
 TensorType sample_of(const Dataset& dataset) { return {dataset.train.samples.dtype, sample_shape(dataset)}; }
 
+std::optional<PhotographInfo> photographs_of(const Experiment& experiment) {
+  const auto* settings = std::get_if<PhotographSet>(&experiment.data.kind);
+  if (settings == nullptr) return std::nullopt;
+  return PhotographInfo{.scale = settings->scale, .colours = settings->colours, .input = settings->input};
+}
+
 std::string rows_text(const PartDigest& part) { return std::to_string(part.rows) + " rows"; }
 
 }  // namespace
@@ -85,12 +93,17 @@ ModelInfo model_info(const Experiment& experiment, const Dataset& dataset) {
   info.outputs = output_names(dataset);
   info.target_mean = dataset.target_mean;
   info.target_stddev = dataset.target_stddev;
+  info.photographs = photographs_of(experiment);
   info.data = dataset.digest;
   return info;
 }
 
 ModelInfo model_info(const storage::Checkpoint& checkpoint, const Experiment& experiment, const fs::path& file) {
-  if (checkpoint.model) return *checkpoint.model;
+  if (checkpoint.model) {
+    ModelInfo info = *checkpoint.model;
+    if (!info.photographs) info.photographs = photographs_of(experiment);  // written before it was in checkpoints
+    return info;
+  }
   try {
     return model_info(experiment, load_for(experiment.data, EvaluationPart::test));
   } catch (const Error& error) {

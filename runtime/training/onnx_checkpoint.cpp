@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "data/registry.hpp"
 #include "interchange/onnx/import.hpp"
 #include "nn/model.hpp"
 #include "storage/model_info.hpp"
@@ -14,6 +15,11 @@
 namespace gpunn::training {
 
 namespace {
+
+void take_as_is(InputInfo& input) {
+  input.mean.assign(static_cast<std::size_t>(input.sample.shape.front()), 0);
+  input.stddev.assign(input.mean.size(), 1);
+}
 
 ModelInfo info_of(const interchange::ImportedModel& imported, const std::filesystem::path& file) {
   ModelInfo info;
@@ -23,19 +29,72 @@ ModelInfo info_of(const interchange::ImportedModel& imported, const std::filesys
     } catch (const storage::ModelInfoFailure& failure) {
       throw Error(file.string() + ": what its metadata tell of the model: " + failure.what(), ExitCode::usage);
     }
+    if (imported.has_open_sizes) info.input.sample.shape = imported.sample;
     if (info.input.sample.shape != imported.sample) {
       throw Error(file.string() + ": its metadata tell of samples of " + to_string(info.input.sample.shape) +
                       ", its graph takes " + to_string(imported.sample),
                   ExitCode::usage);
     }
+    // A graph that takes raw samples normalises them by nodes of its own, which are layers here.
+    const auto input = imported.metadata.find("input");
+    if (input != imported.metadata.end() && input->second == "raw") take_as_is(info.input);
     return info;
   }
   info.input.name = imported.input;
   info.input.sample = {DType::f32, imported.sample};
-  const auto channels = static_cast<std::size_t>(imported.sample.front());
-  info.input.mean.assign(channels, 0);
-  info.input.stddev.assign(channels, 1);
+  take_as_is(info.input);
   return info;
+}
+
+bool same_layers(const ModelSpec& a, const ModelSpec& b) {
+  const auto same_parameter = [](const LayerParameter& x, const LayerParameter& y) {
+    return x.name == y.name && x.values == y.values;
+  };
+  return std::ranges::equal(a.layers, b.layers, [&](const LayerSpec& x, const LayerSpec& y) {
+    return x.type == y.type && x.name == y.name && x.from == y.from &&
+           std::ranges::equal(x.parameters, y.parameters, same_parameter);
+  });
+}
+
+// Whether the layers of a file that leaves the size of its images open are those for every size.
+bool has_layers_for_any_size(const interchange::ImportedModel& imported, const std::filesystem::path& file) {
+  if (!imported.has_open_sizes || imported.sample.size() != 3) return false;
+  const std::vector<int64_t> other = {2 * imported.sample[1], 4 * imported.sample[2]};
+  try {
+    return same_layers(imported.model, interchange::import_onnx(file, {.image_size = other}).model);
+  } catch (const Error&) {  // no images of that size
+    return false;
+  }
+}
+
+// One number that tells two classes apart has a meaning by its loss.
+std::string loss_text(const interchange::ImportedModel& imported, const ModelInfo& info) {
+  const bool one_of_two = info.task == "classification" && info.outputs.size() == 2 &&
+                          nn::output_shape(imported.model, imported.sample) == Shape{1, 1};
+  return one_of_two ? "loss: binary_cross_entropy\n" : "";
+}
+
+bool is_set_of_photographs(const std::string& name) {
+  return std::ranges::any_of(data::registry(), [&](const data::DatasetRow& row) {
+    return row.name == name && row.learnt == TargetKind::image;
+  });
+}
+
+// A set of photographs that is named alone has the model's scale and colours in place of its defaults.
+std::vector<Override> with_photographs(const std::vector<Override>& overrides, const ModelInfo& info) {
+  std::vector<Override> result;
+  for (const Override& one : overrides) {
+    result.push_back(one);
+    if (one.key != "data" || !info.photographs || !is_set_of_photographs(one.value)) continue;
+    const PhotographInfo& own = *info.photographs;
+    const bool enlarged = own.input == ModelInput::enlarged;
+    const int64_t patch = info.input.sample.shape.at(1) * (enlarged ? 1 : own.scale);
+    result.push_back({"data.scale", std::to_string(own.scale)});
+    result.push_back({"data.colours", own.colours == ColourPlanes::rgb ? "rgb" : "luma"});
+    result.push_back({"data.input", enlarged ? "enlarged" : "small"});
+    result.push_back({"data.patch_size", std::to_string(patch)});
+  }
+  return result;
 }
 
 // The tensors that a model wants, in its order.
@@ -67,14 +126,18 @@ std::vector<int64_t> take_input_shape(std::vector<Override>& overrides) {
 
 }  // namespace
 
-TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, std::vector<Override> overrides) {
-  interchange::ImportedModel imported = interchange::import_onnx(file, {.input_shape = take_input_shape(overrides)});
+TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, std::vector<Override> overrides,
+                                 const std::vector<int64_t>& image_size) {
+  interchange::ImportedModel imported =
+      interchange::import_onnx(file, {.input_shape = take_input_shape(overrides), .image_size = image_size});
   TrainedFile result{.file = file, .checkpoint = {}, .experiment = {}, .names_data = false};
+  if (image_size.empty() && has_layers_for_any_size(imported, file)) imported.model.input.clear();
   const bool tells_itself = imported.metadata.contains("model");
   ModelInfo info = info_of(imported, file);
-  result.experiment = parse_experiment(
-      "task: " + info.task + "\nmodel: {layers: [flatten]}\ndata: {dataset: " + kArrays + ", batch_size: 1}\n",
-      file.string(), overrides);
+  result.experiment =
+      parse_experiment("task: " + info.task + "\nmodel: {layers: [flatten]}\ndata: {dataset: " + kArrays +
+                           ", batch_size: 1}\n" + loss_text(imported, info),
+                       file.string(), with_photographs(overrides, info));
   Experiment& experiment = result.experiment;
   experiment.file = file;
   experiment.model = std::move(imported.model);

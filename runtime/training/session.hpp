@@ -81,6 +81,9 @@ class Session {
   uint64_t persistent_bytes() const { return runner_->persistent_bytes(); }
   uint64_t data_bytes() const { return variables().bytes(graph::Storage::data); }
 
+  // Whether the last layer's outputs have a loss: not those of a detector from ONNX, which suppression has gone over.
+  bool has_loss() const;
+
   // Builds and binds the training step. The first step does so if it is not called before.
   const execution::CompiledProgram& training();
   // Enqueues this many steps without waiting; several in one launch if the backend captures graphs. If the experiment

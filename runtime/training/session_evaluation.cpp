@@ -41,6 +41,8 @@ class Temporaries {
 
 }  // namespace
 
+bool Session::has_loss() const { return task().trains_layer(experiment_->model.layers.back().type); }
+
 // Counted in batches.
 LongWork Session::evaluation_work() const {
   return LongWork("evaluating on the " + std::string(name_of(dataset().evaluated)) + " rows",
@@ -116,7 +118,7 @@ EvalReport Session::evaluate_singles(const std::function<void(const RowOutputs&)
   const execution::HostSpan span(profiler_, "evaluation");
   const auto start = std::chrono::steady_clock::now();
   LongWork work = evaluation_work();
-  RowMetrics metrics(task());
+  RowMetrics metrics(task(), has_loss());
   const std::vector<Split>& rows = dataset().test.singles;
   uint64_t bytes = 0;
   for (std::size_t i = 0; i < rows.size(); ++i, advance(work, 1)) {
@@ -138,6 +140,7 @@ EvalReport Session::evaluate_singles(const std::function<void(const RowOutputs&)
                     .rows = static_cast<int64_t>(totals.count),
                     .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
   report.scores = metrics.put_into(report.scores);
+  report.non_finite = metrics.non_finite();
   return report;
 }
 
@@ -176,7 +179,7 @@ EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& 
   execution::Executable& executable = runner_->ready(step.program);
   int64_t first = 0;
   LongWork work = evaluation_work();
-  RowMetrics metrics(task());
+  RowMetrics metrics(task(), has_loss());
   EvalReport report = evaluate_by(step, {}, [&](int64_t steps) {
     for (int64_t i = 0; i < steps; ++i, first += batch, advance(work, 1)) {
       executable.run();
@@ -196,6 +199,7 @@ EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& 
     }
   });
   report.scores = metrics.put_into(report.scores);
+  report.non_finite = metrics.non_finite();
   return report;
 }
 

@@ -135,11 +135,14 @@ uint64_t bytes_in(const Graph& g, Storage storage) {
   return bytes;
 }
 
+constexpr std::size_t kImageRank = 4;  // [N, C, H, W]
+
 // What a summary takes of a data set, or of one that has to be imagined.
 struct SummaryData {
   training::SplitType split;
   int64_t outputs = 0;
   int64_t steps = 1;
+  bool gives_images = false;  // a model without a task that would compare them
 };
 
 SummaryReport summarize_step(const Experiment& experiment, const SummaryData& data) {
@@ -153,7 +156,7 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
   training::frozen_norms(experiment, layout.parameters, layout.rules, buffers.parameters);
   const ForwardPass forward = forward_pass(experiment, sample);
   const std::string& last = experiment.model.layers.back().type;
-  const bool trains = tasks::find(experiment.task).trains_layer(last);
+  const bool trains = tasks::find(experiment.task).trains_layer(last) && !data.gives_images;
   const Graph step = trains ? training::training_program({.experiment = experiment,
                                                           .layout = layout,
                                                           .outputs = data.outputs,
@@ -168,7 +171,10 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
       training::joined(join(experiment.notes, "\n"), training::moving_statistics_notice(experiment, layout, buffers));
   if (!trains) {
     report.notice = training::joined(
-        report.notice, "the model ends in " + last + ", which has no loss: it is called, and not trained");
+        report.notice, data.gives_images
+                           ? "the model gives images, and a task that compares them is in an experiment: "
+                             "the numbers are those of a call"
+                           : "the model ends in " + last + ", which has no loss: it is called, and not trained");
   }
   report.sample = sample;
   report.batch_size = experiment.data.batch_size;
@@ -195,12 +201,14 @@ SummaryReport summarize_without_data(const Experiment& experiment, const Shape& 
   const Shape output = forward_pass(experiment, sample).outputs.back();
   Shape samples = sample;
   samples.insert(samples.begin(), experiment.data.batch_size * experiment.accumulate);
-  const bool boxes = tasks::find(experiment.task).target_kind() == TargetKind::boxes;
+  const TargetKind kind = tasks::find(experiment.task).target_kind();
+  const bool boxes = kind == TargetKind::boxes;
   const int64_t outputs = boxes || output.size() < 2 ? 1 : output.back();
   const int64_t targets = boxes ? BoxSet().most_boxes * kBoxNumbers : outputs;
-  SummaryReport report = summarize_step(
-      experiment,
-      {.split = training::split_type("train", experiment, {DType::f32, samples}, targets), .outputs = outputs});
+  SummaryReport report =
+      summarize_step(experiment, {.split = training::split_type("train", experiment, {DType::f32, samples}, targets),
+                                  .outputs = outputs,
+                                  .gives_images = !boxes && kind != TargetKind::image && output.size() == kImageRank});
   report.data = "samples " + to_string(sample) + ", as given";
   if (const auto start = training::find_start(experiment, sample)) report.start = start->report.text();
   return report;

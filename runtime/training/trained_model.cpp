@@ -23,8 +23,9 @@ fs::path checkpoint_file(const fs::path& path) {
               ExitCode::missing);
 }
 
-TrainedFile read_trained(const fs::path& path, const std::vector<Override>& overrides) {
-  if (interchange::is_onnx(path)) return read_onnx_checkpoint(path, overrides);
+TrainedFile read_trained(const fs::path& path, const std::vector<Override>& overrides,
+                         const std::vector<int64_t>& image_size) {
+  if (interchange::is_onnx(path)) return read_onnx_checkpoint(path, overrides, image_size);
   TrainedFile trained{.file = checkpoint_file(path), .checkpoint = {}, .experiment = {}};
   trained.checkpoint = storage::load_checkpoint(trained.file);
   trained.experiment = experiment_of(trained.checkpoint, trained.file, overrides);

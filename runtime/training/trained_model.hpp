@@ -24,8 +24,9 @@ struct TrainedFile {
 };
 
 // Reads a run folder (best.h5, else last.h5), a checkpoint or an ONNX file, in the form of a checkpoint. Throws Error
-// if it can't be read.
-TrainedFile read_trained(const std::filesystem::path& path, const std::vector<Override>& overrides = {});
+// if it can't be read. `image_size`, rows and columns, is for an ONNX file that leaves the size of its images open.
+TrainedFile read_trained(const std::filesystem::path& path, const std::vector<Override>& overrides = {},
+                         const std::vector<int64_t>& image_size = {});
 
 // The parameters that a model is evaluated with: the trained ones, or their average if the training kept one.
 const std::vector<storage::StoredTensor>& evaluated_parameters(const storage::Checkpoint& checkpoint);

@@ -160,3 +160,55 @@ TEST_CASE("a file that can't be written whole stays as it was") {
   CHECK_THAT(message, Contains("can't write"));
   CHECK(content_of(folder / "x.onnx") == before);
 }
+
+TEST_CASE("a graph may prepare a picture of any size") {
+  const TemporaryFolder folder;
+  const auto checkpoint = checkpoint_in(folder);
+  export_onnx(checkpoint, folder / "x.onnx", {.opset = 13, .with_preprocessing = true});
+  const onnx::ModelProto model = read(folder / "x.onnx");
+  const auto& input = model.graph().input(0).type().tensor_type();
+  CHECK(input.elem_type() == onnx::TensorProto::UINT8);
+  REQUIRE(input.shape().dim_size() == 3);
+  CHECK(input.shape().dim(0).dim_param() == "height");
+  CHECK(input.shape().dim(2).dim_param() == "channels");
+  CHECK(model.graph().output(1).type().tensor_type().shape().dim(0).dim_value() == 1);
+  auto told = metadata_of(model);
+  CHECK(told["input"] == "picture");
+  CHECK(told["sample"] == "[1,9,9]");
+  CHECK_THAT(told["preparation"], Contains(R"("colours":"grey","height":9,"width":9,"fit":"stretch")"));
+}
+
+TEST_CASE("a network of images has open sizes, without a node of a fixed size, where its layers are the same for all") {
+  const TemporaryFolder folder;
+  const auto file_of = [&](const std::string& layers) {
+    const Experiment experiment = parse_experiment("name: images\ntask: super_resolution\nmodel: {layers: [" + layers +
+                                                       "]}\ndata: {dataset: arrays, batch_size: 4}\nbackend: cpu\n",
+                                                   "images.yaml");
+    ModelInfo info{.task = "super_resolution", .input = {}, .outputs = {}, .data = {}};
+    info.input.sample = {DType::f32, {3, 8, 12}};
+    info.input.mean = {0, 0, 0};
+    info.input.stddev = {1, 1, 1};
+    Network(experiment, info).save(folder / "images.h5");
+    export_onnx(folder / "images.h5", folder / "images.onnx");
+    return read(folder / "images.onnx");
+  };
+  const auto open = [](const onnx::ModelProto& model) {
+    const auto& shape = model.graph().input(0).type().tensor_type().shape();
+    return shape.dim(2).dim_param() == "height" && shape.dim(3).dim_param() == "width";
+  };
+  const onnx::ModelProto shuffled = file_of("conv2d: {filters: 12, kernel: 3, padding: 1}, pixel_shuffle: {factor: 2}");
+  CHECK(open(shuffled));
+  CHECK(ops_of(shuffled) == std::vector<std::string>{"Conv", "DepthToSpace"});
+  const auto& output = shuffled.graph().output(0).type().tensor_type().shape();
+  CHECK(output.dim(1).dim_value() == 3);
+  CHECK(output.dim(2).dim_param() == "output_height");
+  // A norm of groups is a Reshape and back; the way back takes the sizes from the tensor before.
+  const onnx::ModelProto grouped = file_of("group_norm: {groups: 1}");
+  CHECK(open(grouped));
+  CHECK(grouped.graph().output(0).type().tensor_type().shape().dim(2).dim_param() == "height");
+  // The mean of an image has a window of the image's size, for every size.
+  CHECK(open(file_of("global_avg_pool: {name: mean}, sigmoid, multiply: {name: scaled, from: [sigmoid1, input]}")));
+  // Weights of a fixed size, windows of a fixed number of results.
+  CHECK_FALSE(open(file_of("layer_norm: {name: norm}")));
+  CHECK_FALSE(open(file_of("resize: {rows: 4, columns: 6}")));
+}

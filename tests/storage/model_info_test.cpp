@@ -61,6 +61,14 @@ TEST_CASE("a model's description comes back as it was written") {
   table.input.columns = {"a", "b", ""};
   CHECK(parse_model_info(model_info_text(table)).input.columns == table.input.columns);
 
+  CHECK_FALSE(found.photographs);
+  ModelInfo enlarger = photos();
+  enlarger.photographs = {.scale = 4, .colours = gpunn::ColourPlanes::rgb, .input = gpunn::ModelInput::enlarged};
+  const std::string text = model_info_text(enlarger);
+  CHECK(parse_model_info(text).photographs == enlarger.photographs);
+  CHECK_THROWS_WITH(parse_model_info(with(text, "\"rgb\"", "\"cmyk\"")),
+                    Contains("'photographs.colours': expected 'luma' or 'rgb'"));
+
   ModelInfo latin = photos();
   latin.outputs[0] = "caf\xE9";  // no UTF-8
   CHECK(parse_model_info(model_info_text(latin)).outputs[0] == gpunn::storage::as_utf8("caf\xE9"));

@@ -3,6 +3,8 @@
 #include <gpunn/data.hpp>
 #include <gpunn/tensor_type.hpp>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,14 @@ struct InputInfo {
   bool light_on_dark = false;        // bright on dark, as MNIST's digits; dark-on-light pictures are inverted
 };
 
+// What a model that makes images of photographs sees of them, and how much larger its results are.
+struct PhotographInfo {
+  int64_t scale = 1;
+  ColourPlanes colours = ColourPlanes::rgb;
+  ModelInput input = ModelInput::small;
+  bool operator==(const PhotographInfo&) const = default;
+};
+
 // Describes a trained model without its data set. Checkpoints and exports contain it.
 struct ModelInfo {
   std::string task = "classification";
@@ -25,7 +35,8 @@ struct ModelInfo {
   std::vector<std::string> outputs;  // names of classes, labels, or the numbers of a regression
   // Of a regression, for each number: the model's output is (number - mean) / stddev. Else empty.
   std::vector<double> target_mean = {}, target_stddev = {};
-  DataDigest data;  // the data of the training, its evaluations and its test
+  std::optional<PhotographInfo> photographs = {};  // of a model trained on a data set of them
+  DataDigest data;                                 // the data of the training, its evaluations and its test
 };
 
 }  // namespace gpunn

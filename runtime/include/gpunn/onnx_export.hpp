@@ -9,10 +9,12 @@ namespace gpunn {
 
 // The contents of an exported ONNX file.
 struct OnnxExportOptions {
-  int64_t opset = 18;            // 13 to 21
-  bool raw_input = false;        // samples as the data set has them (u8 of images): the graph normalises them
-  bool fold_batch_norm = false;  // into the layer in front, where that is linear
-  bool external_data = false;    // weights in FILE.data beside the file; so in any case above 2 GB
+  int64_t opset = 18;               // 13 to 21
+  bool raw_input = false;           // samples as the data set has them (u8 of images): the graph normalises them
+  bool with_preprocessing = false;  // one picture u8[height, width, channels] of any size: the graph does all that
+                                    // predict() does to a file's pixels
+  bool fold_batch_norm = false;     // into the layer in front, where that is linear
+  bool external_data = false;       // weights in FILE.data beside the file; so in any case above 2 GB
   bool operator==(const OnnxExportOptions&) const = default;
 };
 

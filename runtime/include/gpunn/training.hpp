@@ -45,6 +45,13 @@ struct StepReport {
   std::optional<LossScale> loss_scale = {};  // after this step; f16 only
 };
 
+// Evaluated rows whose outputs or loss are NaN or infinite.
+struct NonFiniteRows {
+  int64_t rows = 0;
+  int64_t first = 0;  // counts from 0
+  std::string cause;  // the likely one, as a sentence's end; empty if it was not looked for
+};
+
 // Loss and metrics of a model on a part of the data.
 struct EvalReport {
   EvaluationPart part = EvaluationPart::test;
@@ -52,6 +59,7 @@ struct EvalReport {
   Scores scores;
   int64_t rows = 0;
   double seconds = 0;
+  std::optional<NonFiniteRows> non_finite = {};  // of an evaluation that looks at each row, as evaluate_classes() does
 };
 
 // An epoch of a training, as a line of progress shows it.

@@ -16,6 +16,9 @@
 #include "common/text.hpp"
 #include "inference/forward_weights.hpp"
 #include "interchange/export/onnx_builder.hpp"
+#include "interchange/export/other_sizes.hpp"
+#include "interchange/export/photograph_steps.hpp"
+#include "interchange/export/preparation.hpp"
 #include "interchange/export/quantize_layers.hpp"
 #include "interchange/export/write_onnx.hpp"
 #include "interchange/export/write_trained.hpp"
@@ -41,6 +44,9 @@ constexpr int64_t kFirstOpset = 13, kLastOpset = 21;
 constexpr int64_t kRows = 2;                            // of the first of two programs, which tell what depends on them
 constexpr uint64_t kAlignment = 4;                      // no gaps between weights
 constexpr uint64_t kMostInFile = uint64_t{2000} << 20;  // protobuf ends at 2 GiB; nodes need some of it
+
+// Names of sizes that the caller chooses.
+const std::string kBatch = "batch", kHeight = "height", kWidth = "width", kChannels = "channels";
 
 constexpr std::array<const char*, 3> kBoxOutputs = {"boxes", "scores", "labels"};
 
@@ -70,6 +76,35 @@ bool has_weights(const Graph& g, const graph::Node& node) {
   return attrs.transpose_a == 0 && attrs.transpose_b != 0;
 }
 
+void require_pictures(const ModelInfo& info, bool takes_any_size) {
+  const TensorType& sample = info.input.sample;
+  const auto refuse = [](const std::string& why) {
+    throw Error("the graph can't prepare pictures: " + why + ". Export the model without --with-preprocessing",
+                ExitCode::usage);
+  };
+  if (info.photographs) {
+    if (!takes_any_size) refuse("the model takes images of one size");
+  } else if (sample.dtype != DType::u8 || sample.shape.size() != 3) {
+    refuse("the model takes rows of " + to_string(sample) + ", not images of bytes");
+  }
+}
+
+// Row r of a batch is painted in style r modulo their number, which a batch of any size makes a matter of data.
+void require_one_style(const ModelSpec& model) {
+  for (const LayerSpec& layer : model.layers) {
+    if (layer.type != "conditional_instance_norm") continue;
+    const auto number = [&](const char* name) {
+      const auto found = std::ranges::find(layer.parameters, name, &LayerParameter::name);
+      return found == layer.parameters.end() ? int64_t{-1} : std::stoll(found->values.front());
+    };
+    if (number("styles") < 2 || number("style") >= 0) continue;
+    throw Error("layer '" + layer.name + "' has " + std::to_string(number("styles")) +
+                    " styles, one for each row of a batch, which the ONNX export can't write; export a model of one "
+                    "style, or one whose layers name theirs by the key `style`",
+                ExitCode::usage);
+  }
+}
+
 // A trained model on its way: the weights must stay where they are until it is written.
 class Translation {
  public:
@@ -80,6 +115,7 @@ class Translation {
     const std::filesystem::path& file = trained.file;
     Experiment experiment = trained.experiment;
     experiment.precision = Precision::fp32;
+    require_one_style(experiment.model);
     ModelInfo info = training::model_info(checkpoint, experiment, file);
     model_ = inference::forward_model(std::move(experiment), std::move(info), kAlignment, kRows + 1);
     model_.quantizers = std::move(quantizers);
@@ -91,6 +127,8 @@ class Translation {
         options.fold_batch_norm || quantized ? inference::BatchNorms::folded : inference::BatchNorms::kept;
     first_ = inference::forward_program(model_, kRows, norms);
     second_ = inference::forward_program(model_, kRows + 1, norms);
+    others_ = programs_of_other_sizes(model_, first_, kRows, norms);
+    if (options.with_preprocessing) require_pictures(model_.info, !others_.empty());
     weights_ = inference::forward_weights(model_, first_, checkpoint, file);
   }
 
@@ -98,9 +136,10 @@ class Translation {
     onnx_.opset = options_.opset;
     onnx_.name = model_.experiment.name;
     const InputInfo& input = model_.info.input;
-    onnx_.inputs = {{input.name, options_.raw_input && input.sample.dtype == DType::u8 ? OnnxType::u8 : OnnxType::f32,
-                     input.sample.shape}};
-    OnnxBuilder builder(onnx_, first_.graph, second_.graph, kRows, sources());
+    const ProgramSizes programs{
+        .first = first_.graph, .one_row_more = second_.graph, .rows = kRows, .others = std::move(others_)};
+    onnx_.inputs = {input_value(!programs.others.empty())};
+    OnnxBuilder builder(onnx_, programs, sources());
     builder.reserve(input.name);
     const std::array<const char*, 2> names = tasks::find(model_.info.task).output_names();
     const char* logits = model_.has_task() ? names[0] : "outputs";
@@ -131,6 +170,7 @@ class Translation {
       }
       if (step.node->op == GPUNN_OP_GATHER_NORMALIZE) {
         builder.define(step.outputs.front(), add_input(builder));
+        input_shape_ = builder.shape(step.outputs.front());
       } else {
         add_onnx_step(builder, step);
       }
@@ -141,13 +181,20 @@ class Translation {
       return std::move(onnx_);
     }
     const Graph& g = first_.graph;
-    const std::string last = builder.source(inference::find_variable(g, inference::variable::kLogits)).name;
-    add_output(builder, last, logits, inference::output_row(g, inference::variable::kLogits).shape);
+    const ValueId outputs = inference::find_variable(g, inference::variable::kLogits);
+    const std::string last = builder.source(outputs).name;
+    if (photographs_) {
+      add_output(builder, photographs_->after(last), logits, {}, OnnxType::u8);
+      onnx_.outputs.back().shape = {"output_" + kHeight, "output_" + kWidth, kChannels};
+      add_metadata();
+      return std::move(onnx_);
+    }
+    add_output(builder, last, logits, rows_of(builder, outputs));
     if (model_.has_task()) {
-      const std::string scores = builder.source(inference::find_variable(g, inference::variable::kPredictions)).name;
+      const ValueId predictions = inference::find_variable(g, inference::variable::kPredictions);
+      const std::string scores = builder.source(predictions).name;
       const std::string given = scores == last ? std::string(logits) : scores;
-      add_output(builder, in_data_units(builder, given), names[1],
-                 inference::output_row(g, inference::variable::kPredictions).shape);
+      add_output(builder, in_data_units(builder, given), names[1], rows_of(builder, predictions));
     }
     add_metadata();
     return std::move(onnx_);
@@ -172,12 +219,57 @@ class Translation {
     return sources;
   }
 
-  std::string add_input(OnnxBuilder& b) const {
+  OnnxValue input_value(bool any_size) const {
     const InputInfo& input = model_.info.input;
-    if (!options_.raw_input) return input.name;
+    if (options_.with_preprocessing) return {input.name, OnnxType::u8, {kHeight, kWidth, kChannels}};
+    const bool bytes = options_.raw_input && input.sample.dtype == DType::u8;
+    OnnxValue value{input.name, bytes ? OnnxType::u8 : OnnxType::f32, {kBatch}};
+    for (const int64_t size : input.sample.shape) value.shape.emplace_back(size);
+    if (any_size) {
+      value.shape[2] = kHeight;
+      value.shape[3] = kWidth;
+    }
+    return value;
+  }
+
+  // The shape of an output by the program's variable, of which the batch is a part.
+  BatchShape rows_of(const OnnxBuilder& b, ValueId variable) const {
+    BatchShape shape = b.shape(variable);
+    shape.front() = {0, 1};
+    return shape;
+  }
+
+  std::vector<OnnxDimension> dimensions(const BatchShape& shape) const {
+    std::vector<OnnxDimension> result;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      if (shape[i].per_row != 0) {
+        result.push_back(options_.with_preprocessing ? OnnxDimension{int64_t{1}} : OnnxDimension{kBatch});
+      } else if (!shape[i].depends_on_image()) {
+        result.emplace_back(shape[i].fixed);
+      } else {
+        const std::string name = i == 2 ? kHeight : kWidth;
+        result.emplace_back(shape[i] == input_shape_.at(i) ? name : "output_" + name);
+      }
+    }
+    return result;
+  }
+
+  std::string add_input(OnnxBuilder& b) {
+    const InputInfo& input = model_.info.input;
+    if (!options_.raw_input && !options_.with_preprocessing) return input.name;
+    std::string sample = input.name;
+    if (options_.with_preprocessing) {
+      sample = model_.info.photographs ? photographs_.emplace(b, *model_.info.photographs, input.name).before()
+                                       : preparation_.emplace(b, input, input.name).run();
+      b.set_batch(sample);
+    }
+    return normalised(b, sample);
+  }
+
+  std::string normalised(OnnxBuilder& b, std::string x) const {
+    const InputInfo& input = model_.info.input;
     const std::string layer = "normalize";
-    std::string x = input.name;
-    if (input.sample.dtype == DType::u8) {
+    if (input.sample.dtype == DType::u8 && !options_.with_preprocessing) {
       x = b.add(layer, "Cast", {x}, {{"to", static_cast<int64_t>(OnnxType::f32)}}, false);
     }
     Shape by_channel(input.sample.shape.size(), 1);
@@ -217,15 +309,18 @@ class Translation {
       return b.add(layer, "Slice", {rows, b.integers(layer, {from}), b.integers(layer, {to}), b.integers(layer, {2})},
                    {}, false);
     };
-    add_output(b, numbers(0, 4), kBoxOutputs[0], {most, 4});
-    add_output(b, reshaped(numbers(4, 5), {0, most}), kBoxOutputs[1], {most});
+    const BatchSize batch{0, 1};
+    const std::string boxes = numbers(0, 4);
+    add_output(b, preparation_ ? preparation_->boxes_on_picture(boxes) : boxes, kBoxOutputs[0],
+               {batch, {most, 0}, {4, 0}});
+    add_output(b, reshaped(numbers(4, 5), {0, most}), kBoxOutputs[1], {batch, {most, 0}});
     const std::string classes = b.add(layer, "Cast", {reshaped(numbers(5, 6), {0, most})},
                                       {{"to", static_cast<int64_t>(OnnxType::i64)}}, false);
-    add_output(b, classes, kBoxOutputs[2], {most}, OnnxType::i64);
+    add_output(b, classes, kBoxOutputs[2], {batch, {most, 0}}, OnnxType::i64);
   }
 
   // Gives the tensor its name; one that has the name of another output already, or is the input, is copied.
-  void add_output(OnnxBuilder& b, const std::string& tensor, const std::string& name, const Shape& row,
+  void add_output(OnnxBuilder& b, const std::string& tensor, const std::string& name, const BatchShape& shape,
                   OnnxType type = OnnxType::f32) {
     const auto producer =
         std::ranges::find_if(onnx_.nodes, [&](const OnnxNode& node) { return node.outputs.front() == tensor; });
@@ -237,7 +332,7 @@ class Translation {
       producer->outputs = {name};
       for (OnnxNode& node : onnx_.nodes) std::ranges::replace(node.inputs, tensor, name);
     }
-    onnx_.outputs.push_back({name, type, row});
+    onnx_.outputs.push_back({name, type, dimensions(shape)});
   }
 
   void add_metadata() {
@@ -252,15 +347,25 @@ class Translation {
                       {"mean", list(info.input.mean)},
                       {"std", list(info.input.stddev)},
                       {"scale", info.input.sample.dtype == DType::u8 ? "1/255" : "1"},
-                      {"input", options_.raw_input ? "raw" : "normalized"},
+                      {"input", options_.with_preprocessing ? "picture"
+                                : options_.raw_input        ? "raw"
+                                                            : "normalized"},
+                      {kSampleKey, list(info.input.sample.shape)},
                       {"model", storage::model_info_text(info)}};
+    if (std::string text = preparation_text(info); !text.empty()) {
+      onnx_.metadata.emplace_back("preparation", std::move(text));
+    }
   }
 
   OnnxExportOptions options_;
   inference::ForwardModel model_;
   inference::ForwardProgram first_, second_;
+  std::vector<Graph> others_;  // for other sizes of images
   inference::Weights weights_;
   OnnxModel onnx_;
+  std::optional<ImagePreparation> preparation_;
+  std::optional<PhotographSteps> photographs_;
+  BatchShape input_shape_;
 };
 
 }  // namespace

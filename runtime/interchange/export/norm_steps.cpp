@@ -1,23 +1,12 @@
 #include <gpunn/ops.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "interchange/export/onnx_builder.hpp"
 
 namespace gpunn::interchange {
 
-using graph::ValueId;
-
 namespace {
-
-// The number that a step fills all of a value with.
-std::optional<double> constant_of(const graph::Graph& g, ValueId id) {
-  for (const graph::Node& node : g.nodes()) {
-    if (node.op == GPUNN_OP_FILL && node.outputs.front() == id) return node.attrs.as<gpunn_fill_attrs>().value;
-  }
-  return std::nullopt;
-}
 
 std::string mean_of_last(OnnxBuilder& b, const std::string& layer, const std::string& x,
                          const std::vector<int64_t>& axes) {
@@ -56,10 +45,7 @@ void add_layer_norm(OnnxBuilder& b, const OnnxStep& step) {
   const std::string& layer = step.node->name;
   const float epsilon = step.node->attrs.as<gpunn_layer_norm_attrs>().epsilon;
   const BatchShape rows = b.shape(step.inputs[0]);
-  if (rows[0].fixed == 0 && rows[0].per_row > 0 && constant_of(b.graph(), step.inputs[1]) == 1.0 &&
-      constant_of(b.graph(), step.inputs[2]) == 0.0) {
-    return add_grouped(b, step, rows, epsilon);
-  }
+  if (step.inputs.size() == 1) return add_grouped(b, step, rows, epsilon);
   // Where what is normalised is the last dimensions of a tensor, that is what ONNX normalises too.
   Emitted x = b.source(step.inputs[0]);
   const Emitted gamma = b.source(step.inputs[1]), beta = b.source(step.inputs[2]);
@@ -96,9 +82,9 @@ void add_instance_norm(OnnxBuilder& b, const OnnxStep& step) {
 std::string even_response_norm(OnnxBuilder& b, const OnnxStep& step, const gpunn_local_response_norm_attrs& attrs) {
   const std::string& layer = step.node->name;
   const BatchShape shape = b.shape(step.inputs[0]);
-  int64_t rest = 1;
-  for (std::size_t i = 2; i < shape.size(); ++i) rest *= shape[i].fixed;
-  const BatchShape as_image = {shape[0], {1, 0}, shape[1], {rest, 0}};
+  BatchSize rest{1, 0};
+  for (std::size_t i = 2; i < shape.size(); ++i) rest = product(rest, shape[i], b.rows());
+  const BatchShape as_image = {shape[0], {1, 0}, shape[1], rest};
   const std::string x = b.tensor(step.inputs[0]);
   const std::string square = b.add(layer, "Mul", {x, x}, {}, false);
   const int64_t size = attrs.size;

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,12 +18,29 @@
 
 namespace gpunn::interchange {
 
-// A size of a batch of N rows: fixed + per_row * N.
+// Images that are taller, wider, and one pixel larger in both directions.
+inline constexpr std::size_t kOtherSizes = 3;
+
+// A size of a batch of N rows: fixed + per_row * N. Both are for the images that the program was built for; `elsewhere`
+// has the size itself for the images of each program of another size, and zeros if it is the same there.
 struct BatchSize {
   int64_t fixed = 0, per_row = 0;
+  std::array<int64_t, kOtherSizes> elsewhere = {};
   bool operator==(const BatchSize&) const = default;
+  bool depends_on_image() const { return elsewhere != decltype(elsewhere){}; }
 };
 using BatchShape = std::vector<BatchSize>;
+
+// The same program built for several sizes, which shows how each size depends on the batch and on the image.
+struct ProgramSizes {
+  const graph::Graph& first;
+  const graph::Graph& one_row_more;
+  int64_t rows = 0;                  // of `first`
+  std::vector<graph::Graph> others;  // kOtherSizes programs for other images; none if images have one size
+};
+
+// The size of the product of two dimensions, of which one at most depends on the batch.
+BatchSize product(const BatchSize& a, const BatchSize& b, int64_t rows);
 
 // A tensor of the ONNX graph.
 struct Emitted {
@@ -53,12 +73,11 @@ struct OnnxSources {
 // Appends nodes to a model and knows the tensor of each value of the graph.
 class OnnxBuilder {
  public:
-  // `first` and `second` are the same program for `rows` and `rows` + 1 rows.
-  OnnxBuilder(OnnxModel& model, const graph::Graph& first, const graph::Graph& second, int64_t rows,
-              OnnxSources sources);
+  OnnxBuilder(OnnxModel& model, const ProgramSizes& programs, OnnxSources sources);
 
   int64_t opset() const { return model_.opset; }
-  const graph::Graph& graph() const { return graph_; }
+  const graph::Graph& graph() const { return programs_.first; }
+  int64_t rows() const { return programs_.rows; }
   OnnxModel& model() { return model_; }
 
   // The shape of a value for any number of rows.
@@ -80,30 +99,37 @@ class OnnxBuilder {
   std::string floats(const std::string& layer, const std::vector<float>& values, const Shape& shape);
   std::string number(const std::string& layer, double value) { return floats(layer, {static_cast<float>(value)}, {}); }
   std::string integers(const std::string& layer, const std::vector<int64_t>& values);
+  std::string integer(const std::string& layer, int64_t value);  // without dimensions
+  std::string doubles(const std::string& layer, const std::vector<double>& values, const Shape& shape);
   // Of eight bits each.
   std::string bytes(const std::string& layer, OnnxType type, std::span<const std::byte> values, const Shape& shape) {
     return add_constant(layer, type, values, shape);
   }
   // The numbers of a parameter or a buffer.
   std::span<const float> numbers(graph::ValueId id) const;
-  // The shape as a tensor, computed where it depends on the batch.
+  // The shape as a tensor, computed if it depends on the batch or the image.
   std::string shape_tensor(const std::string& layer, const BatchShape& shape);
+  // The nodes that `add` appends, as a branch of an If.
+  std::vector<OnnxNode> branch(const std::function<void()>& add);
+  // The tensor whose first dimension is the batch; the graph's input until it is set.
+  void set_batch(std::string tensor) { batch_ = std::move(tensor); }
   // A name that no other tensor or node has.
   std::string unique(const std::string& wanted);
   void reserve(const std::string& name) { names_.insert(name); }
 
  private:
   std::string add_constant(const std::string& layer, OnnxType type, std::span<const std::byte> bytes, Shape shape);
+  // The size as a tensor i64[1]; nothing if no tensor has it.
+  std::optional<std::string> size_tensor(const std::string& layer, const BatchSize& size);
+  std::optional<std::string> size_of_some_tensor(const std::string& layer, const BatchSize& size);
 
   OnnxModel& model_;
-  const graph::Graph& graph_;
-  const graph::Graph& second_;
-  int64_t rows_;
+  const ProgramSizes& programs_;
   OnnxSources sources_;
   std::map<graph::ValueId, Emitted> emitted_;                                     // by origin
   std::map<std::pair<graph::ValueId, std::vector<int64_t>>, std::string> views_;  // Reshapes that are there
   std::set<std::string> names_, layers_with_ops_;
-  std::string rows_tensor_;
+  std::string batch_, rows_tensor_;
 };
 
 // Appends the ONNX nodes of a step's op. Throws Error, with the op and the layer, if there are none.

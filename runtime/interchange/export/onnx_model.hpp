@@ -15,11 +15,14 @@ namespace gpunn::interchange {
 
 // ONNX's graph without protobuf: write_onnx.cpp alone sees the messages. Types have the numbers of
 // TensorProto.DataType.
-enum class OnnxType : int32_t { f32 = 1, u8 = 2, i8 = 3, i64 = 7, boolean = 9 };
+enum class OnnxType : int32_t { f32 = 1, u8 = 2, i8 = 3, i64 = 7, boolean = 9, f64 = 11 };
+
+struct OnnxNode;
 
 struct OnnxAttribute {
   std::string name;
-  std::variant<int64_t, float, std::string, std::vector<int64_t>> value;
+  // Nodes are a branch of an If: they read the values of the graph around them, and give the output of the last one.
+  std::variant<int64_t, float, std::string, std::vector<int64_t>, std::vector<OnnxNode>> value;
 };
 
 struct OnnxNode {
@@ -35,11 +38,14 @@ struct OnnxTensor {
   std::span<const std::byte> bytes;  // little-endian; of the weights, or of OnnxModel::constants
 };
 
-// Of an input or output; dimension 0 is the batch.
+// A size, or the name of one that the caller chooses.
+using OnnxDimension = std::variant<int64_t, std::string>;
+
+// An input or output.
 struct OnnxValue {
   std::string name;
   OnnxType type = OnnxType::f32;
-  Shape row;
+  std::vector<OnnxDimension> shape;
 };
 
 struct OnnxModel {

@@ -52,6 +52,9 @@ class StepList {
         case GPUNN_OP_BIAS_ADD:
           take_product(step);
           break;
+        case GPUNN_OP_LAYER_NORM:
+          leave_out_no_change(step);
+          break;
         default:
           break;
       }
@@ -130,6 +133,11 @@ class StepList {
     step = *means;
     step.outputs = outputs;
     step.count_padding = false;
+  }
+
+  // Of a norm that multiplies by 1 and adds 0.
+  void leave_out_no_change(OnnxStep& step) {
+    if (filled_with(step.inputs[1]) == 1.0 && filled_with(step.inputs[2]) == 0.0) step.inputs.resize(1);
   }
 
   void take_product(OnnxStep& step) {

@@ -2,7 +2,7 @@
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
 
-#include <cstring>
+#include <limits>
 
 #include "interchange/export/onnx_builder.hpp"
 
@@ -77,6 +77,16 @@ std::string reflected(OnnxBuilder& b, const OnnxStep& step) {
                {{"mode", std::string("reflect")}});
 }
 
+// A part of an open dimension ends as far before its end for every image.
+int64_t open_end(const std::string& layer, const BatchSize& from, const BatchSize& to, int64_t start) {
+  const int64_t after = from.fixed - start - to.fixed;
+  for (std::size_t i = 0; i < kOtherSizes; ++i) {
+    if (from.elsewhere[i] - start - to.elsewhere[i] == after) continue;
+    throw Error("layer '" + layer + "' takes a part of the image whose size is not a fixed number less than its own");
+  }
+  return after == 0 ? std::numeric_limits<int64_t>::max() : -after;
+}
+
 std::string box(OnnxBuilder& b, const OnnxStep& step) {
   const std::string& layer = step.node->name;
   const auto attrs = step.node->attrs.as<gpunn_slice_attrs>();
@@ -86,7 +96,8 @@ std::string box(OnnxBuilder& b, const OnnxStep& step) {
     if (from[i] == to[i] && attrs.start[i] == 0) continue;
     if (to[i].per_row != 0) throw Error("layer '" + layer + "' takes some rows of the batch, which ONNX can't say");
     starts.push_back(attrs.start[i]);
-    ends.push_back(attrs.start[i] + to[i].fixed);
+    ends.push_back(to[i].depends_on_image() ? open_end(layer, from[i], to[i], attrs.start[i])
+                                            : attrs.start[i] + to[i].fixed);
     axes.push_back(static_cast<int64_t>(i));
   }
   std::string x = b.tensor(step.inputs[0]);
@@ -105,6 +116,23 @@ std::string expanded(OnnxBuilder& b, const OnnxStep& step) {
   const std::string& layer = step.node->name;
   return b.add(layer, "Expand", {b.tensor(step.inputs[0]), b.shape_tensor(layer, b.shape(step.outputs.front()))}, {},
                false);
+}
+
+// Blocks of channels that become blocks of pixels, [N, C * f * f, H, W] to [N, C, H * f, W * f], if the step is that.
+bool add_pixel_shuffle(OnnxBuilder& b, const OnnxStep& step) {
+  const auto attrs = step.node->attrs.as<gpunn_transpose_attrs>();
+  const Numbers order(attrs.permutation, attrs.permutation + attrs.rank);
+  const Emitted from = b.source(step.inputs[0]);
+  const BatchShape blocks = b.shape(step.inputs[0]);
+  if (order != Numbers{0, 1, 4, 2, 5, 3} || from.shape.size() != 4 || blocks[2] != blocks[3]) return false;
+  const int64_t factor = blocks[2].fixed;
+  const BatchSize channels = product(blocks[1], {factor * factor, 0}, b.rows());
+  if (from.shape != BatchShape{blocks[0], channels, blocks[4], blocks[5]}) return false;
+  const std::string y =
+      b.add(step.node->name, "DepthToSpace", {from.name}, {{"blocksize", factor}, {"mode", std::string("CRD")}});
+  b.define(step.outputs.front(), y,
+           {blocks[0], blocks[1], product(blocks[4], blocks[2], b.rows()), product(blocks[5], blocks[3], b.rows())});
+  return true;
 }
 
 std::string transposed(OnnxBuilder& b, const OnnxStep& step) {
@@ -146,6 +174,7 @@ bool add_shape_step(OnnxBuilder& b, const OnnxStep& step) {
       name = expanded(b, step);
       break;
     case GPUNN_OP_TRANSPOSE:
+      if (add_pixel_shuffle(b, step)) return true;
       name = transposed(b, step);
       break;
     case GPUNN_OP_CONCAT:

@@ -46,8 +46,10 @@ std::string pooling(OnnxBuilder& b, const OnnxStep& step) {
   const bool maximum = step.node->op == GPUNN_OP_MAX_POOL2D;
   const auto attrs = step.node->attrs.as<gpunn_pool2d_attrs>();
   const Shape& x = b.graph().value(step.inputs[0]).type.shape;
+  const BatchShape y = b.shape(step.outputs.front());
   const Numbers around = pads(attrs.pad, step.padding);
-  if (attrs.window[0] == x[2] && attrs.window[1] == x[3] && around == Numbers(4, 0)) {
+  const bool covers = attrs.window[0] == x[2] && attrs.window[1] == x[3] && around == Numbers(4, 0);
+  if (covers && !y[2].depends_on_image() && !y[3].depends_on_image()) {
     return b.add(step.node->name, maximum ? "GlobalMaxPool" : "GlobalAveragePool", b.tensors(step.inputs));
   }
   std::vector<OnnxAttribute> attributes = {

@@ -67,8 +67,14 @@ void set_type(onnx::ValueInfoProto& to, const OnnxValue& value) {
   to.set_name(value.name);
   auto* type = to.mutable_type()->mutable_tensor_type();
   type->set_elem_type(static_cast<int32_t>(value.type));
-  type->mutable_shape()->add_dim()->set_dim_param("batch");
-  for (const int64_t size : value.row) type->mutable_shape()->add_dim()->set_dim_value(size);
+  for (const OnnxDimension& dimension : value.shape) {
+    auto* to_dimension = type->mutable_shape()->add_dim();
+    if (const auto* size = std::get_if<int64_t>(&dimension)) {
+      to_dimension->set_dim_value(*size);
+    } else {
+      to_dimension->set_dim_param(std::get<std::string>(dimension));
+    }
+  }
 }
 
 void add_node(onnx::GraphProto& graph, const OnnxNode& node) {
@@ -89,6 +95,11 @@ void add_node(onnx::GraphProto& graph, const OnnxNode& node) {
     } else if (const auto* text = std::get_if<std::string>(&attribute.value)) {
       a->set_type(onnx::AttributeProto::STRING);
       a->set_s(*text);
+    } else if (const auto* nodes = std::get_if<std::vector<OnnxNode> >(&attribute.value)) {
+      a->set_type(onnx::AttributeProto::GRAPH);
+      a->mutable_g()->set_name(node.name + "/" + attribute.name);
+      for (const OnnxNode& one : *nodes) add_node(*a->mutable_g(), one);
+      a->mutable_g()->add_output()->set_name(nodes->back().outputs.front());
     } else {
       a->set_type(onnx::AttributeProto::INTS);
       for (const int64_t one : std::get<std::vector<int64_t> >(attribute.value)) a->add_ints(one);

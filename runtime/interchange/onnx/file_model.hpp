@@ -44,9 +44,9 @@ enum class Element : int32_t {
   i2 = 26,
 };
 std::string name_of(Element element);  // "float", "int64", "type 20"
-bool is_floating(Element element);  // of any width
-bool computes_in(Element element);  // a float of 16 bits or more: ONNX only stores numbers in narrower ones
-bool is_integer(Element element);  // bool included
+bool is_floating(Element element);     // of any width
+bool computes_in(Element element);     // a float of 16 bits or more: ONNX only stores numbers in narrower ones
+bool is_integer(Element element);      // bool included
 
 // A size: `factor`, or `factor` times the number of rows of a batch.
 struct Size {

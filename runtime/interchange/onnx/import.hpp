@@ -27,7 +27,8 @@ struct ImportedModel {
   ModelSpec model;
   std::string input;  // the name that the file has for it
   std::string output;
-  Shape sample;  // one row of the input
+  Shape sample;                 // one row of the input
+  bool has_open_sizes = false;  // besides that of the batch: the layers are those for `sample`
   std::vector<ImportedTensor> tensors;
   std::map<std::string, std::string> metadata;
 };
@@ -38,10 +39,15 @@ bool is_onnx(const std::filesystem::path& file);
 // Sizes as "3,64,64" or "[3, 64, 64]"; "n" stands for what the file says. Throws Error(usage) for another text.
 std::vector<int64_t> read_input_shape(std::string_view text);
 
+// The metadata of gpunn's own files name the shape of a sample by this key: "[3, 224, 224]".
+inline constexpr const char* kSampleKey = "sample";
+
 struct ImportOptions {
   // Sizes of the input's dimensions, for those that the file leaves open; 0: as the file says. Without the first one if
   // there is one less than the input has dimensions.
   std::vector<int64_t> input_shape = {};
+  // Rows and columns, if the graph takes images [C, H, W] of open sizes; by default those of kSampleKey.
+  std::vector<int64_t> image_size = {};
   int64_t computed = int64_t{1} << 28;  // most elements of constants that are computed, all of them together
 };
 

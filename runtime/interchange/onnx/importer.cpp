@@ -227,11 +227,25 @@ Value Importer::output_value(const Value& last) {
   return call.layer("reshape", {&y}, {{"shape", texts(row)}}, row);
 }
 
+// Those of images, where they are open, that the caller wants or that the metadata name.
+std::vector<std::optional<int64_t>> Importer::with_known_sizes(std::vector<std::optional<int64_t>> sizes) const {
+  std::vector<int64_t> known;
+  if (const auto told = file_model_.metadata.find(kSampleKey); told != file_model_.metadata.end()) {
+    known = read_input_shape(told->second);
+  }
+  if (known.size() == 3 && options_.image_size.size() == 2) std::ranges::copy(options_.image_size, known.begin() + 1);
+  if (known.size() + 1 != sizes.size()) return sizes;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (!sizes[i + 1]) sizes[i + 1] = known[i];
+  }
+  return sizes;
+}
+
 // The sizes that the file gives, or that the caller does.
 std::vector<std::optional<int64_t>> Importer::input_sizes(const FileInput& input) const {
   std::vector<std::optional<int64_t>> sizes = input.shape;
   const std::vector<int64_t>& given = options_.input_shape;
-  if (given.empty()) return sizes;
+  if (given.empty()) return with_known_sizes(std::move(sizes));
   if (given.size() != sizes.size() && given.size() + 1 != sizes.size()) {
     refuse("an input shape of " + std::to_string(given.size()) + " sizes was given; the input " +
            in_quotes(input.name) + " has " + std::to_string(sizes.size()) +
@@ -268,12 +282,14 @@ void Importer::read_input() {
   const FileInput& input = only_input();
   if (!computes_in(input.element)) {
     refuse("the input " + in_quotes(input.name) + " is " + name_of(input.element) +
-           ", expected float32. A file of `gpunn export` must be written without --raw-input");
+           ", expected float32. A file of `gpunn export` must be written without --raw-input and --with-preprocessing");
   }
   if (!input.has_shape) {
     refuse("the input " + in_quotes(input.name) + " has no shape; export the network with one");
   }
   const std::vector<std::optional<int64_t>> sizes = input_sizes(input);
+  result_.has_open_sizes = std::any_of(input.shape.begin() + (input.shape.empty() ? 0 : 1), input.shape.end(),
+                                       [](const std::optional<int64_t>& size) { return !size; });
   may_be_one_sample_ = std::ranges::all_of(sizes, [](std::optional<int64_t> size) { return size && *size > 0; });
   if (has_batch_ && sizes.size() < 2) {
     refuse("the input " + in_quotes(input.name) + " has " + std::to_string(sizes.size()) +

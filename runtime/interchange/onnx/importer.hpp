@@ -250,6 +250,7 @@ class Importer {
 
  private:
   const FileInput& only_input() const;
+  std::vector<std::optional<int64_t>> with_known_sizes(std::vector<std::optional<int64_t>> sizes) const;
   std::vector<std::optional<int64_t>> input_sizes(const FileInput& input) const;
   void read_input();
   void take_turned_input(const std::string& name, Value& value);

@@ -143,11 +143,28 @@ Value border_value(Call& call, const Value& padded, const Border& border, float 
   return constant_value(floats_constant(shape, std::move(terms)));
 }
 
+// An image's sides mirrored by less than their lengths, as the layer `pad` does it for every size.
+bool mirrors_image(const Value& x, const Border& border, const std::string& mode) {
+  constexpr std::size_t kImages = 4;
+  if (mode != "reflect" || is_placed(x) || border.before.size() != kImages) return false;
+  for (std::size_t d = 0; d < kImages; ++d) {
+    const auto [least, most] = std::minmax(border.before[d], border.behind[d]);
+    if (least < 0 || most >= (d < 2 ? 1 : x.shape[d].factor)) return false;
+  }
+  return true;
+}
+
 // Fewer values where a number is negative.
 void pad_by(Call& call, const std::vector<int64_t>& pads, double value) {
   Value x = call.data_anywhere(0);
   Border border = border_of(x, pads);
   const std::string mode = call.word("mode", "constant");
+  if (mirrors_image(x, border, mode)) {
+    const std::vector<int64_t> around = {border.before[2], border.behind[2], border.before[3], border.behind[3]};
+    const Shape row = row_of(x);
+    return call.give_layer("pad", {{"padding", texts(around)}, {"mode", {"reflect"}}},
+                           {row[0], row[1] + around[0] + around[1], row[2] + around[2] + around[3]});
+  }
   for (std::size_t d = 0; d < border.before.size(); ++d) {
     const int64_t size = x.shape[d].factor;
     if (mode != "constant" && border.before[d] + border.behind[d] != 0) {
