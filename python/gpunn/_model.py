@@ -170,8 +170,11 @@ class Model:
         return array.astype(self._dtype)
 
     def _shaped(self, array: Array) -> Array:
-        if array.ndim == self._rank - 1 and array.shape == tuple(self.info.input.shape):
+        sample = tuple(self.info.input.shape)
+        if array.ndim == self._rank - 1 and array.shape == sample:
             array = array[np.newaxis]
+        elif array.ndim == 0 and sample == (1,):
+            array = array.reshape(1, 1)
         return np.ascontiguousarray(array)
 
     def _wanted(self) -> str:
@@ -187,6 +190,7 @@ def load(
     max_batch: int = 64,
     plugins: Sequence[PathLike] = (),
     calls: int = 0,
+    input_shape: Sequence[int] | None = None,
     set: Settings | None = None,
 ) -> Model:
     """Opens a trained model: a run, a run folder (its best checkpoint, else the last), a checkpoint, an engine
@@ -195,14 +199,16 @@ def load(
     backend, device, threads: where it computes; None: as its training did.
     max_batch: rows that go to the device at a time.
     calls: that may run at the same time; 0: one a processor, at most 8.
+    input_shape: sizes of the input of an ONNX file that leaves them open, with or without the batch.
     set: keys of its experiment to change.
 
     Raises :class:`MissingError` where the file, the backend or the device is not there.
     """
+    settings = settings_of(set)
+    if input_shape is not None:
+        settings.append(("model.input_shape", ",".join(str(int(size)) for size in input_shape)))
     return Model(
-        _core.Model.load(
-            Path(path), backend or "", device, threads, max_batch, paths_of(plugins), calls, settings_of(set)
-        )
+        _core.Model.load(Path(path), backend or "", device, threads, max_batch, paths_of(plugins), calls, settings)
     )
 
 

@@ -467,7 +467,7 @@ class Affine(Layer):
 
 
 class Reduce(Layer):
-    """The mean, sum or largest over dimensions of a sample, counted from 0."""
+    """The "mean", "sum", "max", "min" or "prod" over dimensions of a sample, counted from 0."""
 
     type = "reduce"
 
@@ -475,6 +475,87 @@ class Reduce(Layer):
         self, function: str = "mean", dimensions: Size = 0, keep: bool = False, *, name: str | None = None
     ) -> None:
         super().__init__(name, function=function, dimensions=_size(dimensions), keep=keep)
+
+
+class Round(Layer):
+    """``x`` as a whole number; ``mode`` is "nearest", with halves to the even number, "floor", "ceil" or "trunc"."""
+
+    type = "round"
+
+    def __init__(self, mode: str = "nearest", *, name: str | None = None) -> None:
+        super().__init__(name, mode=mode)
+
+
+class Sign(Layer):
+    """-1, 0 or 1."""
+
+    type = "sign"
+
+
+class Sin(Layer):
+    """The sine of ``x`` in radians."""
+
+    type = "sin"
+
+
+class Cos(Layer):
+    """The cosine of ``x`` in radians."""
+
+    type = "cos"
+
+
+class Tan(Layer):
+    """The tangent of ``x`` in radians."""
+
+    type = "tan"
+
+
+class Asin(Layer):
+    """The inverse sine, in radians."""
+
+    type = "asin"
+
+
+class Acos(Layer):
+    """The inverse cosine, in radians."""
+
+    type = "acos"
+
+
+class Atan(Layer):
+    """The inverse tangent, in radians."""
+
+    type = "atan"
+
+
+class Sinh(Layer):
+    """The hyperbolic sine."""
+
+    type = "sinh"
+
+
+class Cosh(Layer):
+    """The hyperbolic cosine."""
+
+    type = "cosh"
+
+
+class Asinh(Layer):
+    """The inverse hyperbolic sine."""
+
+    type = "asinh"
+
+
+class Acosh(Layer):
+    """The inverse hyperbolic cosine."""
+
+    type = "acosh"
+
+
+class Atanh(Layer):
+    """The inverse hyperbolic tangent."""
+
+    type = "atanh"
 
 
 class MaxPool2d(Layer):
@@ -718,6 +799,15 @@ class Permute(Layer):
         super().__init__(name, permutation=[int(dim) for dim in dims])
 
 
+class Expand(Layer):
+    """Sizes of 1 of a sample, repeated; ``shape`` has the sizes of all its dimensions."""
+
+    type = "expand"
+
+    def __init__(self, shape: Size, *, name: str | None = None) -> None:
+        super().__init__(name, shape=_size(shape))
+
+
 class ZeroPad2d(Layer):
     """``[C, H, W]`` with a border: a number for all sides, or PyTorch's ``(left, right, top, bottom)``.
 
@@ -826,12 +916,89 @@ class Matmul(Layer):
 
 
 class Concat(Layer):
-    """The channels, or features, of two to 16 layers, concatenated."""
+    """The channels, or features, or another dimension of two to 16 layers, concatenated."""
 
     type = "concat"
 
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
+    def __init__(self, dimension: int = 0, *, name: str | None = None) -> None:
+        super().__init__(name, dimension=dimension)
+
+
+class Where(Layer):
+    """The second of three layers where the first is not 0, else the third: ``Where()(condition, a, b)``."""
+
+    type = "where"
+
+
+class Compare(Layer):
+    """1 where two layers compare so, else 0: "equal", "not_equal", "less", "less_or_equal", "greater", ..."""
+
+    type = "compare"
+
+    def __init__(self, comparison: str = "equal", *, name: str | None = None) -> None:
+        super().__init__(name, **{"is": comparison})
+
+
+class Gather(Layer):
+    """The entries of a dimension at constant places: ``Gather(1)(x, places)``; a negative place gives zeros."""
+
+    type = "gather"
+
+    def __init__(self, dimension: int = 0, *, name: str | None = None) -> None:
+        super().__init__(name, dimension=dimension)
+
+
+class CumSum(Layer):
+    """The sum of all entries of a dimension of a sample up to each entry."""
+
+    type = "cumsum"
+
+    def __init__(
+        self, dimension: int = 0, *, exclusive: bool = False, reverse: bool = False, name: str | None = None
+    ) -> None:
+        super().__init__(name, dimension=dimension, exclusive=exclusive, reverse=reverse)
+
+
+class ArgMax(Layer):
+    """The place of the largest entry of a dimension of a sample, which stays with a size of 1."""
+
+    type = "arg_max"
+
+    def __init__(self, dimension: int = 0, *, last: bool = False, name: str | None = None) -> None:
+        super().__init__(name, dimension=dimension, last=last)
+
+
+class TopK(Layer):
+    """The ``k`` largest entries of a dimension of a sample, from the largest on, or their places."""
+
+    type = "top_k"
+
+    def __init__(self, k: int, dimension: int = 0, *, places: bool = False, name: str | None = None) -> None:
+        super().__init__(name, count=k, dimension=dimension, places=places)
+
+
+class Op(Layer):
+    """Any op of the catalogue, with its attributes: ``Op("reduce", kind="max", axes=[1])(x)``.
+
+    It sees whole tensors, whose dimension 0 is the batch. ``output`` says which of its outputs is given, ``dtype`` what
+    "copy" gives.
+    """
+
+    type = "op"
+
+    def __init__(
+        self, op: str, *, output: int = 0, dtype: str = "f32", name: str | None = None, **attributes: Any
+    ) -> None:
+        super().__init__(name, op=op, output=output, dtype=dtype, **attributes)
+
+
+class Constant(Layer):
+    """A tensor that is the same for all samples: ``Add()(x, Constant((3, 1, 1))())``."""
+
+    type = "constant"
+
+    def __init__(self, shape: Size, init: str = "zeros", *, trained: bool = True, name: str | None = None) -> None:
+        super().__init__(name, shape=_size(shape), init=init, trained=trained)
 
 
 class FCOSHead(Layer):

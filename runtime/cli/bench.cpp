@@ -306,7 +306,7 @@ void add_bench(CommandLine& line) {
                                                                   {"markdown", ReportFormat::markdown}};
   verb.add_choice("--format", options->format, formats, "Format of the table of ops");
   verb.add_flag("--verbose", options->verbose, "Print each op as soon as it is measured");
-  add_set_option(verb, options->settings);
+  add_model_settings(verb, options->settings);
   add_plugin_option(verb, options->step.plugins);
   add_json_flag(verb, line);
   verb.callback([&line, options] {

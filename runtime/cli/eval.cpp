@@ -38,7 +38,7 @@ void add_eval(CommandLine& line) {
                 "Also print the confusion matrix: rows by their class and the predicted class");
   add_data_option(verb, options->data);
   add_backend_option(verb, options->backend);
-  add_set_option(verb, options->settings);
+  add_model_settings(verb, options->settings);
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {

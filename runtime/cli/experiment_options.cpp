@@ -32,6 +32,14 @@ void add_set_option(Verb verb, std::vector<std::string>& settings) {
       .type_name("KEY=VALUE");
 }
 
+void add_model_settings(Verb verb, std::vector<std::string>& settings) {
+  add_set_option(verb, settings);
+  verb.add_option_callback(
+          "--input-shape", [&settings](const std::string& sizes) { settings.push_back("model.input_shape=" + sizes); },
+          "Sizes of the input of an ONNX file that leaves them open, as 3,224,224; without the batch, or with n for it")
+      .type_name("SIZES");
+}
+
 void add_data_option(Verb verb, std::string& data) {
   verb.add_option("--data", data,
                   "Data set: its name, or an experiment that uses it; default: that of the training. An ONNX file does "

@@ -74,7 +74,7 @@ void add_explain(CommandLine& line) {
   for (const std::string& name : explain_methods()) methods.emplace_back(name, explain_method_named(name));
   verb.add_choice("--method", options->request.method, methods, "Method that weights its channels");
   add_backend_option(verb, options->backend);
-  add_set_option(verb, options->settings);
+  add_model_settings(verb, options->settings);
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {

@@ -140,7 +140,7 @@ void add_predict(CommandLine& line) {
   verb.add_option("--coco", options->coco, "Detection: write the boxes as a file of COCO's results")
       .type_name("FILE.json");
   add_backend_option(verb, options->backend);
-  add_set_option(verb, options->settings);
+  add_model_settings(verb, options->settings);
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {

@@ -79,7 +79,7 @@ void add_quantize(CommandLine& line) {
       .type_name("FILE.json");
   add_data_option(verb, options->data);
   add_backend_option(verb, options->backend);
-  add_set_option(verb, options->settings);
+  add_model_settings(verb, options->settings);
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {

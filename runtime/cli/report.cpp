@@ -43,7 +43,7 @@ void add_report(CommandLine& line) {
       .range(0, 10'000)
       .type_name("N");
   add_backend_option(verb, options->backend);
-  add_set_option(verb, options->settings);
+  add_model_settings(verb, options->settings);
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {

@@ -175,7 +175,7 @@ void add_serve(CommandLine& line) {
   verb.add_option("--threads", options->threads, "Host threads of the backend for a batch; 0: its choice")
       .type_name("N");
   add_plugin_option(verb, options->plugins);
-  add_set_option(verb, options->settings);
+  add_model_settings(verb, options->settings);
   verb.add_option("--max-batch", options->max_batch, "Rows of the largest batch")
       .capture_default_str()
       .range(1, 1 << 16)

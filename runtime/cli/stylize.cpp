@@ -180,7 +180,7 @@ void add_stylize(CommandLine& line) {
       .range(0, 1024)
       .type_name("N");
   add_backend_option(verb, r.backend);
-  add_set_option(verb, options->settings);
+  add_model_settings(verb, options->settings);
   add_quiet_flag(verb, line);
   add_json_flag(verb, line);
   verb.callback([&line, options] {

@@ -127,7 +127,7 @@ void add_upscale(CommandLine& line) {
       .range(0, 4096)
       .type_name("N");
   add_backend_option(verb, options->backend);
-  add_set_option(verb, options->settings);
+  add_model_settings(verb, options->settings);
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {

@@ -3,6 +3,7 @@
 #include <gpunn/words.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <set>
 
@@ -61,8 +62,26 @@ std::string expectation(const LayerKey& key) {
     }
     case LayerValue::list:
       return "a list of integers" + (range.empty() ? range : ", each " + range);
+    case LayerValue::op:
+      return "the name of an op";
   }
   return {};
+}
+
+// The names of all ops, as the catalogue of the Python package has them: "conv2d".
+const std::vector<std::string>& op_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> result = {
+#define GPUNN_OP(name, id, attributes, signature) #name,
+#include <gpunn/op_list.inc>
+#undef GPUNN_OP
+    };
+    for (std::string& name : result) {
+      std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    }
+    return result;
+  }();
+  return names;
 }
 
 bool integer_fits(const std::string& text, const Range& range) {
@@ -96,6 +115,8 @@ bool fits(const LayerKey& key, const std::vector<std::string>& values) {
       return boolean_of(first).has_value();
     case LayerValue::choice:
       return std::find(key.choices.begin(), key.choices.end(), first) != key.choices.end();
+    case LayerValue::op:
+      return std::ranges::find(op_names(), first) != op_names().end();
     case LayerValue::padding:
       if (values.size() == 1 && first == "same") return true;
       break;
@@ -134,12 +155,14 @@ std::string value_error(const LayerSpec& layer, const LayerKey& key, const std::
       key.name + " of " + title(layer) + ": expected " + expectation(key) + ", found " + shown(values);
   if (key.kind == LayerValue::choice && values.size() == 1) {
     message += advice(values.front(), key.choices);
+  } else if (key.kind == LayerValue::op && values.size() == 1) {
+    message += did_you_mean(values.front(), op_names());
   }
   return message;
 }
 
 std::string input_error(const LayerSpec& layer, const LayerType& type) {
-  const std::size_t inputs = layer.from.empty() ? 1 : layer.from.size();
+  const std::size_t inputs = layer.from.empty() && type.inputs > 0 ? 1 : layer.from.size();
   const auto least = static_cast<std::size_t>(type.inputs);
   const auto most = static_cast<std::size_t>(std::max(type.inputs, type.most_inputs));
   if (inputs >= least && inputs <= most) return {};
@@ -167,6 +190,7 @@ void check_layer(const LayerSpec& layer, Diagnostics& diagnostics) {
     given.insert(parameter.name);
     const LayerKey* key = type->find(parameter.name);
     if (key == nullptr) {
+      if (type->op_attributes) continue;
       report(parameter.where, "unknown key " + in_quotes(parameter.name) + " in " + title(layer) +
                                   advice_or_list(parameter.name, names_of(*type), kLayersCommand));
     } else if (parameter.values.empty()) {

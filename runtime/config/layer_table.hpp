@@ -22,6 +22,7 @@ enum class LayerValue {
   padding,  // margins, or `same`
   margins,  // an integer for all sides, one for each dimension, or one for each side: [top, bottom, left, right]
   list,     // an integer or as many as are wanted
+  op,       // the name of an op of the catalogue
 };
 
 constexpr std::size_t kMostSpace = 3;  // dimensions behind the channels
@@ -46,7 +47,8 @@ struct LayerType {
   std::vector<LayerKey> keys;  // beside `name` and `from`, which every layer has
   // Checks that the rows cannot express and that need no shape: why the arguments contradict each other, or "".
   std::string (*check)(const LayerArguments& arguments) = nullptr;
-  int most_inputs = 0;  // where they need not be exactly `inputs`; 0: they do
+  int most_inputs = 0;         // where they need not be exactly `inputs`; 0: they do
+  bool op_attributes = false;  // it also takes the attributes of its `op` as keys, which nn/ checks
 
   const LayerKey* find(std::string_view key) const;
 };

@@ -8,6 +8,7 @@
 
 #include "common/text.hpp"
 #include "common/topological_order.hpp"
+#include "config/layer_table.hpp"
 
 namespace gpunn::config {
 
@@ -23,7 +24,9 @@ std::vector<std::vector<int>> resolve_inputs(const ModelSpec& model, Diagnostics
   std::vector<std::vector<int>> inputs(model.layers.size());
   for (std::size_t i = 0; i < model.layers.size() && !diagnostics.full(); ++i) {
     const LayerSpec& layer = model.layers[i];
-    if (layer.from.empty()) inputs[i].push_back(static_cast<int>(i) - 1);
+    const LayerType* type = find_layer_type(layer.type);
+    const bool takes_inputs = type == nullptr || type->inputs > 0;
+    if (layer.from.empty() && takes_inputs) inputs[i].push_back(static_cast<int>(i) - 1);
     for (const std::string& from : layer.from) {
       const auto found = index.find(from);
       if (found == index.end()) {

@@ -5,7 +5,7 @@
 #include <cctype>
 #include <map>
 
-#include "eager/attributes.hpp"
+#include "graph/op_attributes.hpp"
 #include "ops/op.hpp"
 
 namespace gpunn::eager {
@@ -186,7 +186,7 @@ OpDescription description_of(const ops::OpInfo& op) {
   if (const auto found = summaries().find(op.id); found != summaries().end()) result.summary = found->second;
   for (const ops::Pattern& pattern : op.row->signature.inputs) result.inputs.push_back(tensor_info(pattern));
   for (const ops::Pattern& pattern : op.row->signature.outputs) result.outputs.push_back(tensor_info(pattern));
-  for (const AttributeField* field : attribute_fields(op.id)) result.attributes.push_back(field->info);
+  for (const graph::AttributeField* field : graph::attribute_fields(op.id)) result.attributes.push_back(field->info);
   // A composite that is no gradient itself is differentiated through its parts.
   const bool by_parts = op.composite && !op.name.ends_with("_BACKWARD");
   result.differentiable = op.gradient != nullptr || by_parts;

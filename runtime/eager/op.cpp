@@ -7,8 +7,8 @@
 #include <cctype>
 #include <utility>
 
-#include "eager/attributes.hpp"
 #include "eager/program.hpp"
+#include "graph/op_attributes.hpp"
 
 namespace gpunn::eager {
 
@@ -30,7 +30,7 @@ Op::Op(std::string_view name, std::span<const NamedAttribute> attributes) {
   auto impl = std::make_shared<Impl>();
   impl->description = &described(name);
   impl->info = &ops::op_info(impl->description->id);
-  impl->attrs = attributes_of(impl->info->id, impl->description->name, attributes);
+  impl->attrs = graph::attributes_of(impl->info->id, impl->description->name, attributes);
   impl_ = std::move(impl);
 }
 

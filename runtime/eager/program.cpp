@@ -11,7 +11,7 @@
 
 #include "compiler/autodiff.hpp"
 #include "compiler/decompose.hpp"
-#include "eager/attributes.hpp"
+#include "graph/op_attributes.hpp"
 #include "ops/op.hpp"
 
 namespace gpunn::eager {
@@ -149,7 +149,7 @@ void pack_viewed(Program& program) {
 }  // namespace
 
 graph::Attributes settled_attributes(int32_t op, const graph::Attributes& attrs, std::span<const TensorType> inputs) {
-  for (const AttributeField* field : attribute_fields(op)) {
+  for (const graph::AttributeField* field : graph::attribute_fields(op)) {
     if (field->info.kind != AttributeKind::elements || inputs.empty()) continue;
     std::vector<std::byte> bytes(attrs.size());
     std::memcpy(bytes.data(), attrs.data(), attrs.size());

@@ -11,14 +11,18 @@
 namespace gpunn::graph {
 
 // Numbers of half precision become f32 where the op takes no others, and beside those of f32.
-ValueId Expressions::op(int32_t op, std::vector<ValueId> inputs, Attributes attrs) {
+std::vector<ValueId> Expressions::outputs(int32_t op, std::vector<ValueId> inputs, Attributes attrs) {
   const ops::Signature& signature = op_row(op).signature;
   const auto half = [&](ValueId id) { return is_half(graph_.value(id).type.dtype); };
   const bool mixed = !std::ranges::all_of(inputs, half);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (half(inputs[i]) && (mixed || !signature.input(i).floating)) inputs[i] = to_f32(inputs[i]);
   }
-  return graph_.add1(op, name_, std::move(attrs), std::move(inputs));
+  return graph_.add(op, name_, std::move(attrs), std::move(inputs));
+}
+
+ValueId Expressions::op(int32_t op, std::vector<ValueId> inputs, Attributes attrs) {
+  return outputs(op, std::move(inputs), std::move(attrs)).front();
 }
 
 ValueId Expressions::add(ValueId a, ValueId b) { return op(GPUNN_OP_ADD, {a, b}); }

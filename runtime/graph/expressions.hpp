@@ -14,6 +14,8 @@ class Expressions {
   Expressions(Graph& graph, std::string name) : graph_(graph), name_(std::move(name)) {}
 
   ValueId op(int32_t op, std::vector<ValueId> inputs, Attributes attrs = {});
+  // All outputs of an op that has several.
+  std::vector<ValueId> outputs(int32_t op, std::vector<ValueId> inputs, Attributes attrs = {});
 
   ValueId add(ValueId a, ValueId b);
   ValueId sub(ValueId a, ValueId b);

@@ -3,6 +3,8 @@
 #include <gpunn/error.hpp>
 #include <gpunn/op_shapes.hpp>
 
+#include <algorithm>
+#include <cctype>
 #include <string>
 #include <utility>
 
@@ -12,6 +14,16 @@ const ops::Op& op_row(int32_t op) {
   const auto found = ops::all().find(op);
   if (found == ops::all().end()) throw Error("there is no op " + std::to_string(op) + " in the catalogue");
   return found->second;
+}
+
+int32_t op_of_name(std::string_view name) {
+  const auto is_named = [&](std::string_view upper) {
+    return std::ranges::equal(upper, name, {}, [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  };
+  for (const auto& [id, op] : ops::all()) {
+    if (is_named(op.name)) return id;
+  }
+  throw Error("there is no op '" + std::string(name) + "' in the catalogue");
 }
 
 std::vector<TensorType> output_types(const ops::Op& op, const Attributes& attrs, std::span<const TensorType> inputs) {

@@ -52,8 +52,23 @@ std::vector<storage::StoredTensor> in_order(const std::vector<nn::Parameter>& wa
 
 }  // namespace
 
-TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, const std::vector<Override>& overrides) {
-  interchange::ImportedModel imported = interchange::import_onnx(file);
+namespace {
+
+// Takes the sizes of the input out of the overrides; empty: there are none.
+std::vector<int64_t> take_input_shape(std::vector<Override>& overrides) {
+  constexpr std::string_view kKey = "model.input_shape";
+  std::vector<int64_t> sizes;
+  for (const Override& one : overrides) {
+    if (one.key == kKey) sizes = interchange::read_input_shape(one.value);
+  }
+  std::erase_if(overrides, [&](const Override& one) { return one.key == kKey; });
+  return sizes;
+}
+
+}  // namespace
+
+TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, std::vector<Override> overrides) {
+  interchange::ImportedModel imported = interchange::import_onnx(file, {.input_shape = take_input_shape(overrides)});
   TrainedFile result{.file = file, .checkpoint = {}, .experiment = {}, .names_data = false};
   const bool tells_itself = imported.metadata.contains("model");
   ModelInfo info = info_of(imported, file);

@@ -8,8 +8,8 @@
 namespace gpunn::training {
 
 // An ONNX file as a trained model, in the form of a checkpoint. Throws Error: what import_onnx() throws, and usage if
-// the file's metadata contradict its graph.
-TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, const std::vector<Override>& overrides);
+// the file's metadata contradict its graph. The override model.input_shape has the sizes that the file leaves open.
+TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, std::vector<Override> overrides);
 
 // Its tensors, named as those of the model's layers.
 std::vector<storage::StoredTensor> onnx_tensors(const std::filesystem::path& file);

@@ -6,8 +6,8 @@
 
 #include "api/attribute_structs.hpp"
 #include "catch.hpp"
-#include "eager/attributes.hpp"
 #include "eager/support.hpp"
+#include "graph/op_attributes.hpp"
 #include "graph/output_types.hpp"
 
 using namespace gpunn;
@@ -17,8 +17,8 @@ TEST_CASE("the tables of attributes have each member of each struct", "[eager]")
   for (const auto& [name, members] : testing::attribute_structs()) {
     INFO(name);
     if (name == "gpunn_no_attrs") continue;
-    const auto table = std::ranges::find(attribute_tables(), name, &AttributeTable::name);
-    REQUIRE(table != attribute_tables().end());
+    const auto table = std::ranges::find(graph::attribute_tables(), name, &graph::AttributeTable::name);
+    REQUIRE(table != graph::attribute_tables().end());
     CHECK(table->bytes == testing::size_of_struct(members));
     std::size_t found = 0;
     for (const testing::AttributeMember& member : members) {
@@ -28,7 +28,7 @@ TEST_CASE("the tables of attributes have each member of each struct", "[eager]")
         CHECK(table->rank_offset == member.offset);
         continue;
       }
-      const auto field = std::ranges::find(table->fields, member.name, &AttributeField::member);
+      const auto field = std::ranges::find(table->fields, member.name, &graph::AttributeField::member);
       REQUIRE(field != table->fields.end());
       CHECK(field->offset == member.offset);
       CHECK(field->write != nullptr);
@@ -53,7 +53,7 @@ TEST_CASE("the catalogue describes each op", "[eager]") {
 
 TEST_CASE("attributes are read by name", "[eager]") {
   const auto conv = [](std::vector<NamedAttribute> given) {
-    return attributes_of(GPUNN_OP_CONV2D, "conv2d", given).as<gpunn_conv2d_attrs>();
+    return graph::attributes_of(GPUNN_OP_CONV2D, "conv2d", given).as<gpunn_conv2d_attrs>();
   };
   CHECK(conv({}).struct_size == sizeof(gpunn_conv2d_attrs));
   CHECK(conv({}).stride[1] == 1);
@@ -62,17 +62,17 @@ TEST_CASE("attributes are read by name", "[eager]") {
   CHECK(conv({{"pad", std::vector<int64_t>{1, 3}}}).pad[1] == 3);
 
   const std::vector<NamedAttribute> window{{"window", int64_t{3}}};
-  const auto pool = attributes_of(GPUNN_OP_MAX_POOL2D, "max_pool2d", window).as<gpunn_pool2d_attrs>();
+  const auto pool = graph::attributes_of(GPUNN_OP_MAX_POOL2D, "max_pool2d", window).as<gpunn_pool2d_attrs>();
   CHECK(pool.window[0] == 3);
   CHECK(pool.stride[1] == 3);
 
   const std::vector<NamedAttribute> reduce{{"kind", std::string("max")}, {"axes", std::vector<int64_t>{0, 2}}};
-  const auto reduced = attributes_of(GPUNN_OP_REDUCE, "reduce", reduce).as<gpunn_reduce_attrs>();
+  const auto reduced = graph::attributes_of(GPUNN_OP_REDUCE, "reduce", reduce).as<gpunn_reduce_attrs>();
   CHECK(reduced.kind == GPUNN_REDUCE_MAX);
   CHECK(reduced.axes == 5);
 
   const std::vector<NamedAttribute> box{{"start", std::vector<int64_t>{1, 2}}, {"size", std::vector<int64_t>{3, 4}}};
-  const auto slice = attributes_of(GPUNN_OP_SLICE, "slice", box).as<gpunn_slice_attrs>();
+  const auto slice = graph::attributes_of(GPUNN_OP_SLICE, "slice", box).as<gpunn_slice_attrs>();
   CHECK(slice.rank == 2);
   CHECK(slice.start[1] == 2);
   CHECK(slice.size[0] == 3);

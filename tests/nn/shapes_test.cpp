@@ -120,7 +120,7 @@ TEST_CASE("branches of two shapes") {
   CHECK(shape_error(
             "linear: {name: a, units: 3},\nlinear: {name: b, units: 4, from: input},\nadd: {name: sum, from: [a, b]}",
             {2}) ==
-        "m:5:1: add 'sum': expected two inputs of one shape, but for sizes of 1, found [1, 3] of 'a' in line 3 and [1, "
+        "m:5:1: add 'sum': expected inputs of one shape, but for sizes of 1, found [1, 3] of 'a' in line 3 and [1, "
         "4] "
         "of 'b' in line 4");
 }
@@ -154,7 +154,7 @@ TEST_CASE("numbers that don't fit another shape") {
         "m:3:1: pad 'p': expected an input of [N, channels, length], [N, channels, rows, columns] or [N, channels, "
         "planes, rows, columns], found [1, 12]");
   CHECK(shape_error("max_pool: {name: half, window: 2},\nconcat: {name: c, from: [half, input]}", {3, 4, 4}) ==
-        "m:4:1: concat 'c': expected inputs that differ in their channels alone, found [1, 3, 2, 2] of 'half' in "
+        "m:4:1: concat 'c': expected inputs that differ in dimension 0 only, found [1, 3, 2, 2] of 'half' in "
         "line 3 and [1, 3, 4, 4] of the model's input");
 }
 

@@ -127,7 +127,7 @@ TEST_CASE("what mixes rows of the batch is refused") {
     transpose(file, "x", "last", {1, 2, 0});
     set(file.node("Softmax", {"last"}, "s"), "axis", -1);
     transpose(file, "s", "y", {2, 0, 1});
-    CHECK_THAT(refusal(file), Contains("Softmax 's_node'") && Contains("over the batch"));
+    CHECK_THAT(refusal(file), Contains("Softmax 's_node'") && Contains("different rows of the batch"));
   }
   SECTION("some of its rows") {
     file.integers("place", {0});
@@ -199,7 +199,8 @@ TEST_CASE("the operator of attention, with a mask") {
   auto& all = hidden.node("Attention", {"x", "x", "x", "mask"}, "y");
   set(all, "q_num_heads", 1);
   set(all, "kv_num_heads", 1);
-  CHECK_THAT(refusal(hidden), Contains("hides all keys from a query"));
+  // A query from which all keys are hidden gets nothing.
+  check_close(outputs_of(hidden, {1, 0, 0, 1}), {0, 0, share, 1 - share});
 }
 
 TEST_CASE("a value is chosen by a constant, or by data that are compared") {
@@ -220,7 +221,7 @@ TEST_CASE("a value is chosen by a constant, or by data that are compared") {
   FileBuilder truths({3});
   truths.tensor("two", {}, {2});
   truths.node("Greater", {"x", "two"}, "y");
-  CHECK_THAT(refusal(truths), Contains("'y' is truth values"));
+  check_close(outputs_of(truths, {-1, 2, 3}), {0, 0, 1});
   // What is not chosen may be infinite.
   FileBuilder infinite({2});
   infinite.tensor("one", {}, {1});
@@ -230,11 +231,11 @@ TEST_CASE("a value is chosen by a constant, or by data that are compared") {
   check_close(outputs_of(infinite, {1000, 0}), {1000, 1});
 }
 
-TEST_CASE("a mask that hides all of a row is refused") {
+TEST_CASE("a mask may hide all of a row") {
   FileBuilder file({2, 2});
   file.tensor("mask", {2, 2}, {-INFINITY, -INFINITY, 0, 0});
   file.node("Add", {"x", "mask"}, "y");
-  CHECK_THAT(refusal(file), Contains("-inf in all of a row"));
+  check_close(outputs_of(file, {1, 2, 3, 4}), {-INFINITY, -INFINITY, 3, 4});
 }
 
 TEST_CASE("every second of many values is taken") {

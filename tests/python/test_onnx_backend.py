@@ -19,6 +19,7 @@ from onnx.backend.test import BackendTest  # noqa: E402
 from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt  # noqa: E402
 
 import gpunn.onnx  # noqa: E402
+import onnx_node_table  # noqa: E402
 
 
 class SkippingPrepared(gpunn.onnx.Prepared):
@@ -82,6 +83,14 @@ def test_networks_of_the_model_zoo_are_computed(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("ONNX_HOME", str(tmp_path))
     passed, skipped = of_cpu("Real")
     assert (passed, skipped) == (9, {})
+
+
+def test_the_page_of_single_nodes_shows_what_is_computed() -> None:
+    page = onnx_node_table.PAGE.read_text()
+    if f"onnx\n{onnx.__version__}." not in page:
+        pytest.skip(f"docs/onnx-node-tests.md is of another version of onnx than {onnx.__version__}")
+    found = onnx_node_table.page(onnx_node_table.results())
+    assert page.splitlines() == found.splitlines(), "run tests/python/onnx_node_table.py --write"
 
 
 def print_table() -> None:

@@ -433,16 +433,16 @@ inline void require_attributes(int32_t op, const AnyAttributes& attributes, Tens
     }
     case GPUNN_OP_BATCH_NORM: {
       const auto a = attributes.as<gpunn_batch_norm_attrs>();
-      require_positive(a.epsilon, "epsilon");
+      require_not_negative(a.epsilon, "epsilon");
       require_share(a.momentum, "momentum");
       break;
     }
     case GPUNN_OP_BATCH_NORM_INFERENCE:
-      require_positive(attributes.as<gpunn_batch_norm_attrs>().epsilon, "epsilon");
+      require_not_negative(attributes.as<gpunn_batch_norm_attrs>().epsilon, "epsilon");
       break;
     case GPUNN_OP_LAYER_NORM:
     case GPUNN_OP_INSTANCE_NORM:
-      require_positive(attributes.as<gpunn_layer_norm_attrs>().epsilon, "epsilon");
+      require_not_negative(attributes.as<gpunn_layer_norm_attrs>().epsilon, "epsilon");
       break;
     case GPUNN_OP_LOCAL_RESPONSE_NORM:
     case GPUNN_OP_LOCAL_RESPONSE_NORM_BACKWARD: {

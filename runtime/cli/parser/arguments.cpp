@@ -132,6 +132,11 @@ Argument Verb::add_flag_callback(const std::string& name, std::function<void()> 
   return Argument(app_->add_flag_callback(name, std::move(callback), help));
 }
 
+Argument Verb::add_option_callback(const std::string& name, const std::function<void(const std::string&)>& set,
+                                   const std::string& help) {
+  return Argument(app_->add_option_function<std::string>(name, set, help));
+}
+
 Argument Verb::add_word(const std::string& name, const std::function<void(const std::string&)>& set,
                         const std::vector<std::string>& words, const std::string& otherwise, const std::string& help) {
   Argument argument(app_->add_option_function<std::string>(name, set, help)->default_str(otherwise));

@@ -62,6 +62,9 @@ class Verb {
   template <typename T>
   Argument add_option(const std::string& name, T& value, const std::string& help);
   Argument add_flag(const std::string& name, bool& value, const std::string& help);
+  // Calls `set` with the value.
+  Argument add_option_callback(const std::string& name, const std::function<void(const std::string&)>& set,
+                               const std::string& help);
   Argument add_flag_callback(const std::string& name, std::function<void()> callback, const std::string& help);
   // One value of an enumeration, by name.
   template <typename Enum>

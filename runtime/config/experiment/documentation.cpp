@@ -71,6 +71,8 @@ std::string type_text(const LayerKey& key) {
     }
     case LayerValue::list:
       return "list of integers, " + key.range.text();
+    case LayerValue::op:
+      return "name of an op";
   }
   return {};
 }

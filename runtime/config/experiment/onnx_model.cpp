@@ -78,6 +78,15 @@ void check_keys(const YamlNode& map, const std::vector<std::string>& known, cons
   }
 }
 
+// The sizes that the file leaves open; empty: none are given.
+std::vector<int64_t> input_shape_of(const YamlNode& node) {
+  const YamlNode* given = node.find("input_shape");
+  if (given == nullptr) return {};
+  std::string text = given->scalar;
+  for (const YamlNode& item : given->items) text += (text.empty() ? "" : ",") + item.scalar;
+  return interchange::read_input_shape(text);
+}
+
 }  // namespace
 
 bool names_onnx_model(const YamlNode& node) {
@@ -87,12 +96,12 @@ bool names_onnx_model(const YamlNode& node) {
 }
 
 ModelSpec read_onnx_model(const YamlNode& node, Diagnostics& diagnostics) {
-  check_keys(node, {"file", "parameters"}, "key", diagnostics);
+  check_keys(node, {"file", "parameters", "input_shape"}, "key", diagnostics);
   const YamlNode& file = *node.find("file");
   const std::filesystem::path path = file.scalar;
   ModelSpec model;
   try {
-    model = interchange::import_onnx(path).model;
+    model = interchange::import_onnx(path, {.input_shape = input_shape_of(node)}).model;
   } catch (const Error& error) {
     diagnostics.add(file.where, std::string("model: ") + error.what());
     return model;

@@ -1,4 +1,5 @@
 #include "config/layers/families.hpp"
+#include "config/layers/keys.hpp"
 
 namespace gpunn::config {
 
@@ -19,9 +20,14 @@ std::vector<LayerType> merge_layers() {
        2,
        {}},
       {"concat",
-       "The channels, or features, of two to 16 layers, concatenated: `from: [a, b, c]`.",
+       "The channels, or features, or another dimension of two to 16 layers, concatenated: `from: [a, b, c]`.",
        2,
-       {},
+       {{"dimension",
+         LayerValue::integer,
+         "0",
+         between(0, kMostDimensions - 1),
+         {},
+         "The dimension of a sample that grows, counted from 0."}},
        nullptr,
        kMostParts},
   };

@@ -1,141 +1,191 @@
+// Functions of each number by itself.
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <iterator>
 #include <limits>
-#include <numeric>
-#include <utility>
+#include <optional>
+#include <string>
 
+#include "interchange/onnx/dimensions.hpp"
 #include "interchange/onnx/elements.hpp"
-#include "interchange/onnx/importer.hpp"
+#include "interchange/onnx/operands.hpp"
+#include "interchange/onnx/placement.hpp"
 
 namespace gpunn::interchange {
 
 namespace {
 
-template <auto& type>
-void plain_layer(Call& call) {
-  call.give_layer(type, {}, call.sample(0));
+struct Function {
+  std::string_view op;
+  int64_t since;
+  const char* layer;
+  const char* key = "";  // of the layer, with its value
+  const char* value = "";
+};
+
+// Operators that a layer computes as it is.
+constexpr std::array kFunctions = {
+    Function{"Relu", 6, "relu"},
+    Function{"Sigmoid", 6, "sigmoid"},
+    Function{"Tanh", 6, "tanh"},
+    Function{"Softplus", 1, "softplus"},
+    Function{"Softsign", 1, "softsign"},
+    Function{"Mish", 18, "mish"},
+    Function{"HardSwish", 14, "hard_swish"},
+    Function{"Abs", 6, "abs"},
+    Function{"Exp", 6, "exp"},
+    Function{"Log", 6, "log"},
+    Function{"Erf", 9, "erf"},
+    Function{"Sqrt", 6, "power", "exponent", "0.5"},
+    Function{"Reciprocal", 6, "power", "exponent", "-1"},
+    Function{"Floor", 6, "round", "mode", "floor"},
+    Function{"Ceil", 6, "round", "mode", "ceil"},
+    Function{"Round", 11, "round", "mode", "nearest"},
+    Function{"Sign", 9, "sign"},
+    Function{"Sin", 7, "sin"},
+    Function{"Cos", 7, "cos"},
+    Function{"Tan", 7, "tan"},
+    Function{"Asin", 7, "asin"},
+    Function{"Acos", 7, "acos"},
+    Function{"Atan", 7, "atan"},
+    Function{"Sinh", 9, "sinh"},
+    Function{"Cosh", 9, "cosh"},
+    Function{"Asinh", 9, "asinh"},
+    Function{"Acosh", 9, "acosh"},
+    Function{"Atanh", 9, "atanh"},
+};
+
+const Function& function_of(const Call& call) {
+  return *std::ranges::find(kFunctions, std::string_view(call.node().op), &Function::op);
 }
 
-constexpr char kRelu[] = "relu";
-constexpr char kSigmoid[] = "sigmoid";
-constexpr char kTanh[] = "tanh";
-constexpr char kSoftplus[] = "softplus";
-constexpr char kSoftsign[] = "softsign";
-constexpr char kMish[] = "mish";
-constexpr char kHardSwish[] = "hard_swish";
-constexpr char kAbs[] = "abs";
-constexpr char kExp[] = "exp";
-constexpr char kLog[] = "log";
-constexpr char kErf[] = "erf";
-
-void leaky_relu(Call& call) {
-  call.give_layer("leaky_relu", {{"slope", {text(call.number("alpha", 0.01))}}}, call.sample(0));
+Value mapped(Call& call, const char* layer, const Keys& keys = {}) {
+  const Value& x = call.data_anywhere(0);
+  Value y = elementwise(call, layer, {x}, keys);
+  y.element = x.element;
+  return y;
 }
 
-void elu(Call& call) { call.give_layer("elu", {{"alpha", {text(call.number("alpha", 1))}}}, call.sample(0)); }
-void celu(Call& call) { call.give_layer("celu", {{"alpha", {text(call.number("alpha", 1))}}}, call.sample(0)); }
+void plain_function(Call& call) {
+  const Function& function = function_of(call);
+  const bool has_key = *function.key != '\0';
+  call.give(mapped(call, function.layer, has_key ? Keys{{function.key, {function.value}}} : Keys()));
+}
+
+void leaky_relu(Call& call) { call.give(mapped(call, "leaky_relu", {{"slope", {text(call.number("alpha", 0.01))}}})); }
+
+void elu(Call& call) { call.give(mapped(call, "elu", {{"alpha", {text(call.number("alpha", 1))}}})); }
+void celu(Call& call) { call.give(mapped(call, "celu", {{"alpha", {text(call.number("alpha", 1))}}})); }
 
 // Of ONNX's own constants, which other ones than those of the paper replace at times.
 void selu(Call& call) {
   constexpr double kAlpha = 1.67326319217681884765625, kScale = 1.05070102214813232421875, kNear = 1e-6;
   const double alpha = call.number("alpha", kAlpha), scale = call.number("gamma", kScale);
-  if (std::abs(alpha - kAlpha) > kNear || std::abs(scale - kScale) > kNear) {
-    throw Unsupported("its alpha " + text(alpha) + " and gamma " + text(scale) + " are not those of SELU");
-  }
-  call.give_layer("selu", {}, call.sample(0));
+  if (std::abs(alpha - kAlpha) <= kNear && std::abs(scale - kScale) <= kNear) return call.give(mapped(call, "selu"));
+  const Value y = mapped(call, "elu", {{"alpha", {text(alpha)}}});
+  call.give(product_of(call, y, number(static_cast<float>(scale))));
 }
 
 // x * sigmoid(alpha * x).
 void swish(Call& call) {
-  const Shape row = call.sample(0);
   const double alpha = call.number("alpha", 1);
-  if (alpha == 1) return call.give_layer("silu", {}, row);
-  const Value scaled = call.scaled(call.data(0), alpha);
-  const Value gate = call.layer("sigmoid", {&scaled}, {}, row);
-  call.give(call.layer("multiply", {&call.data(0), &gate}, {}, row));
+  if (alpha == 1) return call.give(mapped(call, "silu"));
+  const Value& x = call.data_anywhere(0);
+  const Value gate = elementwise(call, "sigmoid", {product_of(call, x, number(static_cast<float>(alpha)))});
+  call.give(product_of(call, x, gate));
 }
 
 void hard_sigmoid(Call& call) {
-  call.give_layer("hard_sigmoid",
-                  {{"slope", {text(call.number("alpha", 0.2))}}, {"offset", {text(call.number("beta", 0.5))}}},
-                  call.sample(0));
+  call.give(mapped(call, "hard_sigmoid",
+                   {{"slope", {text(call.number("alpha", 0.2))}}, {"offset", {text(call.number("beta", 0.5))}}}));
 }
 
 // 1 - erf(x). ONNX has no such operator; tf2onnx writes it for the GELU of Keras.
-void erfc(Call& call) {
-  const Shape row = call.sample(0);
-  const Value erf = call.layer("erf", {&call.data(0)}, {}, row);
-  const Value y = call.layer("affine", {&erf}, {{"shape", {"1"}}, {"trained", {"false"}}}, row);
-  call.set_tensor(y, "weight", {1}, floats_constant({1}, {-1}));
-  call.set_tensor(y, "bias", {1}, floats_constant({1}, {1}));
-  call.give(y);
+void erfc(Call& call) { call.give(difference_of(call, number(1), mapped(call, "erf"))); }
+
+void gelu(Call& call) { call.give(mapped(call, "gelu", {{"approximate", {call.word("approximate", "none")}}})); }
+
+void thresholded_relu(Call& call) {
+  const Value& x = call.data_anywhere(0);
+  const Value bound = number(static_cast<float>(call.number("alpha", 1)));
+  call.give(choice_of(call, comparison_of(call, "greater", x, bound), x, number(0)));
 }
 
-void prelu(Call& call) {
-  const Constant& slope = call.floats(1, "the slopes");
-  const Shape row = call.sample(0);
-  const auto count = static_cast<int64_t>(slope.floats->size());
-  // A number for each channel is [C, 1, 1] of rows [C, H, W].
-  const std::size_t rank = slope.shape.size();
-  constexpr int64_t kByChannel = 6;  // up to this opset [C] is that
-  const bool by_channel =
-      !row.empty() && count == row[0] &&
-      (call.opset() <= kByChannel || (rank >= row.size() && slope.shape[rank - row.size()] == row[0]));
-  if (count != 1 && !by_channel) {
-    throw Unsupported("its slopes are " + gpunn::to_string(slope.shape) + "; layers take one, or one a channel");
+void shrink(Call& call) {
+  const Value& x = call.data_anywhere(0);
+  const auto bias = static_cast<float>(call.number("bias", 0)), bound = static_cast<float>(call.number("lambd", 0.5));
+  const Value below =
+      choice_of(call, comparison_of(call, "less", x, number(-bound)), sum_of(call, x, number(bias)), number(0));
+  call.give(
+      choice_of(call, comparison_of(call, "greater", x, number(bound)), difference_of(call, x, number(bias)), below));
+}
+
+// A bound that is not there, or is infinite, leaves its side open.
+Value bounded(Call& call, const Value& x, const std::optional<Value>& bound, const char* layer, float open) {
+  if (!bound) return x;
+  if (bound->constant && checked_count(bound->constant->shape) == 1) {
+    const float value = as_floats(*bound->constant).floats->front();
+    if (value == open) return x;
+    if (value == 0 && open > 0) return elementwise(call, "minimum", {x, *bound});
+    if (value == 0) return elementwise(call, "relu", {x});
   }
-  const bool channels = count != 1;
-  const Value y = call.layer("prelu", {&call.data(0)}, {{"channels", {text(channels)}}}, row);
-  call.set_tensor(y, "weight", {channels ? row[0] : 1}, slope);
-  call.give(y);
+  return elementwise(call, layer, {x, *bound});
 }
 
-void gelu(Call& call) {
-  call.give_layer("gelu", {{"approximate", {call.word("approximate", "none")}}}, call.sample(0));
+std::optional<double> finite(const std::optional<Value>& bound) {
+  if (!bound || !bound->constant || checked_count(bound->constant->shape) != 1) return std::nullopt;
+  const double value = as_floats(*bound->constant).floats->front();
+  return std::isfinite(value) && std::abs(value) <= 3.4e38 ? std::optional(value) : std::nullopt;
 }
 
-constexpr double kLowest = std::numeric_limits<float>::lowest(), kHighest = std::numeric_limits<float>::max();
-
-void clip_between(Call& call, double low, double high) {
-  if (low == 0 && high == 6) return call.give_layer("relu6", {}, call.sample(0));
-  if (low == 0 && high >= kHighest) return call.give_layer("relu", {}, call.sample(0));
-  if (!(low <= high)) throw Unsupported("clips from " + text(low) + " to " + text(high));
-  constexpr double kLargest = 3.4e38;  // that the layer takes
-  call.give_layer("clamp", {{"low", {text(std::max(low, -kLargest))}}, {"high", {text(std::min(high, kLargest))}}},
-                  call.sample(0));
+// min(max(x, low), high)
+void clip_between(Call& call, const std::optional<Value>& low, const std::optional<Value>& high) {
+  const Value& x = call.data_anywhere(0);
+  const std::optional<double> least = finite(low), most = finite(high);
+  Value y;
+  if (least == 0.0 && most == 6.0) {
+    y = elementwise(call, "relu6", {x});
+  } else if (least && most && *least <= *most) {
+    y = elementwise(call, "clamp", {x}, {{"low", {text(*least)}}, {"high", {text(*most)}}});
+  } else {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    y = bounded(call, bounded(call, x, low, "maximum", -kInfinity), high, "minimum", kInfinity);
+  }
+  y.element = x.element;
+  call.give(std::move(y));
 }
 
-void clip_by_attributes(Call& call) { clip_between(call, call.number("min", kLowest), call.number("max", kHighest)); }
+void clip_by_attributes(Call& call) {
+  const auto bound = [&](const char* name) {
+    return call.has_attribute(name) ? std::optional(number(static_cast<float>(call.number(name, 0)))) : std::nullopt;
+  };
+  clip_between(call, bound("min"), bound("max"));
+}
 
 void clip_by_inputs(Call& call) {
-  clip_between(call, call.has(1) ? call.scalar(1, "the lower bound") : kLowest,
-               call.has(2) ? call.scalar(2, "the upper bound") : kHighest);
-}
-
-// Along a dimension of a row, which is the last one for it.
-Value along_last(Call& call, const char* type, const Value& x, std::size_t dimension) {
-  std::vector<int64_t> order(x.shape.size() - 1);
-  std::iota(order.begin(), order.end(), 0);
-  std::swap(order[dimension], order.back());  // its own inverse
-  const Value turned = call.transposed(x, order);
-  const Shape row = row_of(turned);
-  const Keys keys = row.size() == 1 ? Keys() : Keys{{"over", {"last"}}};
-  return call.transposed(call.layer(type, {&turned}, keys, row), order);
+  const auto bound = [&](std::size_t i) { return call.has(i) ? std::optional(call.input(i)) : std::nullopt; };
+  clip_between(call, bound(1), bound(2));
 }
 
 // Up to opset 12 over all dimensions from `axis` on together.
-void over_classes(Call& call, const char* type, int64_t fallback) {
-  const Shape row = call.sample(0);
-  const std::size_t axis = call.axis("axis", fallback, row.size() + 1);
-  if (axis == 0) throw Unsupported("is over the batch");
+void over_classes(Call& call, const char* layer, int64_t fallback) {
+  const Value& x = call.data_anywhere(0);
+  if (x.shape.empty()) throw Unsupported("takes a number; expected a dimension of classes");
+  const std::size_t axis = sound_dimension(call.integer("axis", fallback), x.shape.size());
   constexpr int64_t kOneDimension = 13;
-  if (call.opset() >= kOneDimension) return call.give(along_last(call, type, call.data(0), axis - 1));
-  call.require_batch_before(row.size() + 1 - axis);
-  Shape together(row.begin(), row.begin() + static_cast<std::ptrdiff_t>(axis));
-  together.back() = element_count(Shape(row.begin() + static_cast<std::ptrdiff_t>(axis) - 1, row.end()));
-  const Value flat = call.reshaped(call.data(0), together);
-  call.give(call.reshaped(along_last(call, type, flat, axis - 1), row));
+  if (call.opset() >= kOneDimension || axis + 1 == x.shape.size()) return call.give(softmax_over(call, layer, x, axis));
+  Sizes together(x.shape.begin(), x.shape.begin() + static_cast<std::ptrdiff_t>(axis));
+  Size last{1, false};
+  for (std::size_t i = axis; i < x.shape.size(); ++i) {
+    last.of_batch = last.of_batch || x.shape[i].of_batch;
+    last.factor *= x.shape[i].factor;
+  }
+  together.push_back(last);
+  const std::optional<Value> flat = last.of_batch ? std::nullopt : regrouped(call, x, together);
+  if (!flat) throw Unsupported("computes with different rows of the batch");
+  const std::optional<Value> y = regrouped(call, softmax_over(call, layer, *flat, axis), x.shape);
+  if (!y) throw Unsupported("does not give its rows in the order in which it takes them");
+  call.give(*y);
 }
 void softmax_1(Call& call) { over_classes(call, "softmax", 1); }
 void softmax_13(Call& call) { over_classes(call, "softmax", -1); }
@@ -145,27 +195,17 @@ void log_softmax_13(Call& call) { over_classes(call, "log_softmax", -1); }
 }  // namespace
 
 std::vector<OpRow> activation_rows() {
-  return {
-      {"Relu", 6, plain_layer<kRelu>},
-      {"Sigmoid", 6, plain_layer<kSigmoid>},
-      {"Tanh", 6, plain_layer<kTanh>},
+  std::vector<OpRow> rows = {
       {"LeakyRelu", 6, leaky_relu},
-      {"PRelu", 6, prelu},
       {"Elu", 6, elu},
       {"Selu", 6, selu},
       {"Celu", 12, celu},
-      {"Softplus", 1, plain_layer<kSoftplus>},
-      {"Softsign", 1, plain_layer<kSoftsign>},
-      {"Mish", 18, plain_layer<kMish>},
       {"HardSigmoid", 6, hard_sigmoid},
-      {"HardSwish", 14, plain_layer<kHardSwish>},
       {"Swish", 24, swish},
-      {"Abs", 6, plain_layer<kAbs>},
-      {"Exp", 6, plain_layer<kExp>},
-      {"Log", 6, plain_layer<kLog>},
-      {"Erf", 9, plain_layer<kErf>},
       {"Erfc", 6, erfc},
       {"Gelu", 20, gelu},
+      {"ThresholdedRelu", 10, thresholded_relu},
+      {"Shrink", 9, shrink},
       {"Clip", 6, clip_by_attributes},
       {"Clip", 11, clip_by_inputs},
       {"Softmax", 1, softmax_1},
@@ -173,6 +213,8 @@ std::vector<OpRow> activation_rows() {
       {"LogSoftmax", 1, log_softmax_1},
       {"LogSoftmax", 13, log_softmax_13},
   };
+  for (const Function& function : kFunctions) rows.push_back({function.op, function.since, plain_function});
+  return rows;
 }
 
 }  // namespace gpunn::interchange

@@ -41,7 +41,22 @@ std::string to_string(const Sizes& sizes) {
 
 Value constant_value(Constant constant) {
   Sizes shape = sizes_of(constant.shape);
-  return {.constant = std::make_shared<const Constant>(std::move(constant)), .layer = {}, .shape = std::move(shape)};
+  const Element element = constant.element;
+  return {.constant = std::make_shared<const Constant>(std::move(constant)),
+          .layer = {},
+          .element = element,
+          .shape = std::move(shape)};
+}
+
+Constant as_floats(const Constant& constant) {
+  if (is_floating(constant.element)) return constant;
+  std::vector<float> values;
+  values.reserve(constant.integers.size());
+  for (const Size& size : constant.integers) {
+    if (size.of_batch) throw Unsupported("computes with the size of the batch");
+    values.push_back(static_cast<float>(size.factor));
+  }
+  return floats_constant(constant.shape, std::move(values));
 }
 
 Shape row_of(const Value& x) {
@@ -120,10 +135,8 @@ std::vector<int64_t> Call::integers(std::size_t i, const char* what) const {
 
 double Call::scalar(std::size_t i, const char* what) const {
   const Constant& found = constant(i, what);
-  const bool one = checked_count(found.shape) == 1;
-  if (one && is_floating(found.element)) return found.floats->front();
-  if (one && !found.integers.front().of_batch) return static_cast<double>(found.integers.front().factor);
-  throw Unsupported(std::string(what) + " must be a single number");
+  if (found.count() != 1) throw Unsupported(std::string(what) + " must be a single number");
+  return found.number(0);
 }
 
 const Attribute* Call::find(const char* name) const {
@@ -180,9 +193,7 @@ std::size_t Call::dimension(int64_t given, std::size_t rank) const {
   if (given < -size || given >= size) {
     throw Unsupported("axis " + std::to_string(given) + " is not one of " + std::to_string(size) + " dimensions");
   }
-  const auto axis = static_cast<std::size_t>(given < 0 ? given + size : given);
-  if (axis == place_.dimension) return 0;
-  return axis < place_.dimension ? axis + 1 : axis + place_.shift();
+  return dimension_with_batch_first(place_, static_cast<std::size_t>(given < 0 ? given + size : given));
 }
 
 void Call::require_batch_before(std::size_t last) const {
@@ -190,7 +201,8 @@ void Call::require_batch_before(std::size_t last) const {
   for (const Value* input : inputs_) {
     if (input != nullptr && !input->constant) rank = std::max(rank, input->shape.size() - place_.shift());
   }
-  if (place_.dimension + last >= rank) throw Unsupported("computes with different rows of the batch");
+  if (!place_.is_outside() && place_.dimension + last >= rank)
+    throw Unsupported("computes with different rows of the batch");
 }
 
 void Call::require_first_output_alone(const char* reason) const {
@@ -200,8 +212,11 @@ void Call::require_first_output_alone(const char* reason) const {
 }
 
 Value Call::in_place(Value value) {
-  if (value.constant || place_ == BatchPlace()) return value;
-  return placed(*this, value, place_);
+  if (value.constant || is_placed(value)) return value;
+  if (is_one_as_batch_) return batch_as_one(*this, value);
+  if (place_ == BatchPlace()) return value;
+  const std::size_t rank = are_numbers_ ? 0 : value.shape.size() - place_.shift();
+  return placed(*this, value, place_, rank);
 }
 
 void Call::give(std::size_t output, Value value) {
@@ -221,7 +236,7 @@ Value Call::layer(const std::string& type, const std::vector<const Value*>& from
   spec.name = importer_.unique_name(node_, suffix);
   for (const Value* value : from) spec.from.push_back(value->layer);
   for (const auto& [name, values] : keys) spec.parameters.push_back({name, values, {}});
-  Value value{.constant = {}, .layer = spec.name, .shape = batch_of(row)};
+  Value value{.constant = {}, .layer = spec.name, .shape = batch_of(row), .parts = {}, .row = {}};
   importer_.add_layer(std::move(spec));
   return value;
 }
@@ -233,6 +248,10 @@ void Call::set_tensor(const Value& value, const std::string& name, Shape shape, 
                       ", expected float" + gpunn::to_string(shape));
   }
   importer_.tensors_of(value.layer)[name] = {value.layer + "." + name, std::move(shape), values.floats};
+}
+
+Value Call::apply(const std::string& op, const std::vector<Value>& inputs, std::vector<Attribute> attributes) {
+  return importer_.apply(node_, op, inputs, std::move(attributes));
 }
 
 Value Call::reshaped(const Value& x, const Shape& row) {
@@ -255,7 +274,8 @@ Value Call::transposed(const Value& x, const std::vector<int64_t>& permutation) 
     for (const int64_t from : permutation) {
       both.push_back(std::stoll(before->parameters.front().values[static_cast<std::size_t>(from)]));
     }
-    Value source{.constant = {}, .layer = before->from.front(), .shape = x.shape};
+    Value source = x;
+    source.layer = before->from.front();
     for (std::size_t i = 0; i < both.size(); ++i) source.shape[static_cast<std::size_t>(both[i]) + 1].factor = row[i];
     return transposed(source, both);
   }
@@ -263,6 +283,7 @@ Value Call::transposed(const Value& x, const std::vector<int64_t>& permutation) 
 }
 
 Value Call::scaled(const Value& x, double factor) {
+  if (factor == 1) return x;
   Value y = layer("affine", {&x}, {{"shape", {"1"}}, {"bias", {"false"}}, {"trained", {"false"}}}, row_of(x));
   set_tensor(y, "weight", {1}, floats_constant({1}, {static_cast<float>(factor)}));
   return y;

@@ -1,11 +1,13 @@
 #include "interchange/onnx/elements.hpp"
 
-#include <gpunn/float_formats.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <utility>
+
+#include "interchange/onnx/constants/number_format.hpp"
+#include "interchange/onnx/importer.hpp"
 
 namespace gpunn::interchange {
 
@@ -13,87 +15,75 @@ namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 36;
 
-template <class T>
-T element_at(std::span<const std::byte> bytes, std::size_t index) {
-  T value;
-  std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
-  return value;
-}
-
-float float_at(Element element, std::span<const std::byte> bytes, std::size_t i) {
-  switch (element) {
-    case Element::f16:
-      return Half::of_bits(element_at<uint16_t>(bytes, i));
-    case Element::bf16:
-      return BFloat16::of_bits(element_at<uint16_t>(bytes, i));
-    case Element::f64:
-      return static_cast<float>(element_at<double>(bytes, i));
-    default:
-      return element_at<float>(bytes, i);
+// The bits of an element.
+uint64_t bits_at(std::span<const std::byte> bytes, std::size_t i, int bits) {
+  constexpr int kByte = 8;
+  uint64_t result = 0;
+  if (bits >= kByte) {
+    const auto size = static_cast<std::size_t>(bits / kByte);
+    std::memcpy(&result, bytes.data() + i * size, size);
+    return result;
   }
-}
-
-int64_t integer_at(Element element, std::span<const std::byte> bytes, std::size_t i) {
-  switch (element) {
-    case Element::u8:
-      return element_at<uint8_t>(bytes, i);
-    case Element::i8:
-      return element_at<int8_t>(bytes, i);
-    case Element::u16:
-      return element_at<uint16_t>(bytes, i);
-    case Element::i16:
-      return element_at<int16_t>(bytes, i);
-    case Element::i32:
-      return element_at<int32_t>(bytes, i);
-    case Element::u32:
-      return element_at<uint32_t>(bytes, i);
-    case Element::boolean:
-      return element_at<uint8_t>(bytes, i) != 0 ? 1 : 0;
-    default:
-      return element_at<int64_t>(bytes, i);
-  }
+  const auto each = static_cast<std::size_t>(kByte / bits);
+  const auto shift = static_cast<int>(i % each) * bits;
+  return std::to_integer<uint64_t>(bytes[i / each]) >> shift & ((uint64_t{1} << bits) - 1);
 }
 
 }  // namespace
 
 std::string name_of(Element element) {
   static const std::map<Element, const char*> names = {
-      {Element::none, "undefined"}, {Element::f32, "float"},    {Element::u8, "uint8"},     {Element::i8, "int8"},
-      {Element::u16, "uint16"},     {Element::i16, "int16"},    {Element::i32, "int32"},    {Element::i64, "int64"},
-      {Element::text, "string"},    {Element::boolean, "bool"}, {Element::f16, "float16"},  {Element::f64, "double"},
-      {Element::u32, "uint32"},     {Element::u64, "uint64"},   {Element::bf16, "bfloat16"}};
+      {Element::none, "undefined"},
+      {Element::f32, "float"},
+      {Element::u8, "uint8"},
+      {Element::i8, "int8"},
+      {Element::u16, "uint16"},
+      {Element::i16, "int16"},
+      {Element::i32, "int32"},
+      {Element::i64, "int64"},
+      {Element::text, "string"},
+      {Element::boolean, "bool"},
+      {Element::f16, "float16"},
+      {Element::f64, "double"},
+      {Element::u32, "uint32"},
+      {Element::u64, "uint64"},
+      {Element::bf16, "bfloat16"},
+      {Element::f8e4m3fn, "float8e4m3fn"},
+      {Element::f8e4m3fnuz, "float8e4m3fnuz"},
+      {Element::f8e5m2, "float8e5m2"},
+      {Element::f8e5m2fnuz, "float8e5m2fnuz"},
+      {Element::u4, "uint4"},
+      {Element::i4, "int4"},
+      {Element::f4e2m1, "float4e2m1"},
+      {Element::f8e8m0, "float8e8m0"},
+      {Element::u2, "uint2"},
+      {Element::i2, "int2"},
+  };
   const auto found = names.find(element);
   return found != names.end() ? found->second : "type " + std::to_string(static_cast<int32_t>(element));
 }
 
-bool is_floating(Element element) {
-  return element == Element::f32 || element == Element::f16 || element == Element::f64 || element == Element::bf16;
+bool is_floating(Element element) { return format_of(element).kind == NumberKind::floating; }
+
+bool computes_in(Element element) {
+  constexpr int kHalf = 16;
+  return is_floating(element) && format_of(element).bits >= kHalf;
 }
 
-bool is_integer(Element element) { return bytes_of(element) > 0 && !is_floating(element); }
+bool is_integer(Element element) { return format_of(element).kind == NumberKind::integer; }
 
-std::size_t bytes_of(Element element) {
-  switch (element) {
-    case Element::u8:
-    case Element::i8:
-    case Element::boolean:
-      return 1;
-    case Element::u16:
-    case Element::i16:
-    case Element::f16:
-    case Element::bf16:
-      return 2;
-    case Element::f32:
-    case Element::i32:
-    case Element::u32:
-      return 4;
-    case Element::f64:
-    case Element::i64:
-    case Element::u64:
-      return 8;
-    default:
-      return 0;
-  }
+uint64_t bytes_of(Element element, int64_t count) {
+  constexpr uint64_t kByte = 8;
+  return (static_cast<uint64_t>(count) * static_cast<uint64_t>(format_of(element).bits) + kByte - 1) / kByte;
+}
+
+std::size_t Constant::count() const { return floats ? floats->size() : integers.size(); }
+
+double Constant::number(std::size_t i) const {
+  if (doubles) return (*doubles)[i];
+  if (floats) return double{(*floats)[i]};
+  if (integers[i].of_batch) throw Unsupported("computes a number that depends on the size of the batch");
+  return real(element, integers[i].factor);
 }
 
 std::optional<int64_t> checked_count(const Shape& shape) {
@@ -108,21 +98,34 @@ std::optional<int64_t> checked_count(const Shape& shape) {
 }
 
 Constant constant_of(Element element, Shape shape, std::span<const std::byte> bytes) {
-  Constant result{.element = element, .shape = std::move(shape), .floats = {}, .integers = {}};
-  const std::size_t count = bytes.size() / bytes_of(element);
-  if (is_floating(element)) {
+  const NumberFormat format = format_of(element);
+  const auto count = static_cast<std::size_t>(element_count(shape));
+  if (element == Element::f32) {
     std::vector<float> values(count);
-    if (element == Element::f32) {
-      if (count > 0) std::memcpy(values.data(), bytes.data(), bytes.size());
-    } else {
-      for (std::size_t i = 0; i < count; ++i) values[i] = float_at(element, bytes, i);
-    }
-    result.floats = std::make_shared<const std::vector<float>>(std::move(values));
-  } else {
-    result.integers.resize(count);
-    for (std::size_t i = 0; i < count; ++i) result.integers[i].factor = integer_at(element, bytes, i);
+    if (count > 0) std::memcpy(values.data(), bytes.data(), bytes.size());
+    return floats_constant(std::move(shape), std::move(values));
   }
+  if (is_floating(element)) {
+    std::vector<double> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = decoded(format, bits_at(bytes, i, format.bits));
+    return numbers_constant(element, std::move(shape), std::move(values));
+  }
+  std::vector<Size> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i].factor = wrapped(element, static_cast<int64_t>(bits_at(bytes, i, format.bits)));
+  }
+  return integers_constant(element, std::move(shape), std::move(values));
+}
+
+Constant numbers_constant(Element element, Shape shape, std::vector<double> values) {
+  Constant result = floats_constant(std::move(shape), {values.begin(), values.end()});
+  result.element = element;
+  if (element == Element::f64) result.doubles = std::make_shared<const std::vector<double>>(std::move(values));
   return result;
+}
+
+Constant integers_constant(Element element, Shape shape, std::vector<Size> values) {
+  return {.element = element, .shape = std::move(shape), .floats = {}, .integers = std::move(values)};
 }
 
 Constant floats_constant(Shape shape, std::vector<float> values) {
@@ -133,7 +136,7 @@ Constant floats_constant(Shape shape, std::vector<float> values) {
 }
 
 Constant sizes_constant(Shape shape, std::vector<Size> values) {
-  return {.element = Element::i64, .shape = std::move(shape), .floats = {}, .integers = std::move(values)};
+  return integers_constant(Element::i64, std::move(shape), std::move(values));
 }
 
 Constant integers_constant(const std::vector<int64_t>& values) {

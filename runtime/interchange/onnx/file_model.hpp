@@ -32,9 +32,20 @@ enum class Element : int32_t {
   u32 = 12,
   u64 = 13,
   bf16 = 16,
+  f8e4m3fn = 17,
+  f8e4m3fnuz = 18,
+  f8e5m2 = 19,
+  f8e5m2fnuz = 20,
+  u4 = 21,
+  i4 = 22,
+  f4e2m1 = 23,
+  f8e8m0 = 24,
+  u2 = 25,
+  i2 = 26,
 };
 std::string name_of(Element element);  // "float", "int64", "type 20"
-bool is_floating(Element element);
+bool is_floating(Element element);  // of any width
+bool computes_in(Element element);  // a float of 16 bits or more: ONNX only stores numbers in narrower ones
 bool is_integer(Element element);  // bool included
 
 // A size: `factor`, or `factor` times the number of rows of a batch.
@@ -44,14 +55,20 @@ struct Size {
   bool operator==(const Size&) const = default;
 };
 
-// A tensor that is known before anything runs. Floats of every width are kept as f32, integers and truth values as
-// sizes, so that arithmetic on shapes can follow the batch.
+// A tensor that is known before anything runs. Integers and truth values are kept as sizes, so that arithmetic on
+// shapes can follow the batch. The factor of a uint64 has the bits of the number.
 struct Constant {
   Element element = Element::f32;
   Shape shape;
-  std::shared_ptr<const std::vector<float>> floats;  // where is_floating(element)
-  std::vector<Size> integers;                        // else
-  bool trained = false;                              // an initializer, which training may change
+  // Of all floats: as a layer takes them. That is exact, but for f64, whose numbers are rounded to f32.
+  std::shared_ptr<const std::vector<float>> floats;
+  std::vector<Size> integers;
+  bool trained = false;                                          // an initializer, which training may change
+  std::shared_ptr<const std::vector<double>> doubles = nullptr;  // of f64: the numbers themselves
+
+  std::size_t count() const;
+  // An element as a number. A float is exact. Throws Unsupported for a size that depends on the batch.
+  double number(std::size_t i) const;
 };
 
 struct Attribute {

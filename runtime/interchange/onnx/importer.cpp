@@ -6,14 +6,17 @@
 #include <array>
 #include <iterator>
 
+#include "common/parse_number.hpp"
 #include "common/text.hpp"
 #include "common/topological_order.hpp"
 #include "interchange/onnx/channels_first.hpp"
+#include "interchange/onnx/dimensions.hpp"
 #include "interchange/onnx/elements.hpp"
 #include "interchange/onnx/fuse_adaptive_pooling.hpp"
 #include "interchange/onnx/fuse_suppression.hpp"
 #include "interchange/onnx/inline_functions.hpp"
 #include "interchange/onnx/node_walk.hpp"
+#include "interchange/onnx/operands.hpp"
 #include "interchange/onnx/placement.hpp"
 
 namespace gpunn::interchange {
@@ -53,32 +56,12 @@ std::string title(const FileNode& node) {
   return (node.domain.empty() ? "" : node.domain + ".") + node.op + " " + in_quotes(name);
 }
 
-// Whether what it gives has the batch where its inputs have it, wherever that is.
-bool leaves_batch_in_place(std::string_view op) {
-  constexpr std::string_view kOps[] = {"Abs",         "Add",       "BatchNormalization",
-                                       "Celu",        "Clip",      "Concat",
-                                       "Div",         "Dropout",   "Elu",
-                                       "Erf",         "Erfc",      "Exp",
-                                       "Gather",      "Gelu",      "Gemm",
-                                       "HardSigmoid", "HardSwish", "LayerNormalization",
-                                       "LeakyRelu",   "Log",       "LogSoftmax",
-                                       "MatMul",      "Max",       "Mean",
-                                       "Min",         "Mish",      "Mul",
-                                       "Neg",         "Pow",       "RMSNormalization",
-                                       "Reciprocal",  "Relu",      "Selu",
-                                       "Sigmoid",     "Slice",     "Softmax",
-                                       "Softplus",    "Softsign",  "Split",
-                                       "Sqrt",        "Sub",       "Sum",
-                                       "Swish",       "Tanh",      "Where"};
-  return std::ranges::find(kOps, op) != std::end(kOps) || op.starts_with("Reduce") || op.ends_with("Pool") ||
-         op == "Conv" || op == "ConvTranspose";
-}
-
 std::map<std::string, std::vector<OpRow>> all_rows() {
   std::map<std::string, std::vector<OpRow>> table;
-  for (const auto& rows : {activation_rows(), attention_rows(), einsum_rows(), convolution_rows(), elementwise_rows(),
-                           linear_rows(), normalization_rows(), piece_rows(), quantization_rows(), pooling_rows(),
-                           recurrent_rows(), reduction_rows(), resizing_rows(), shape_rows(), suppression_rows()}) {
+  for (const auto& rows : {activation_rows(), along_rows(), attention_rows(), cast_rows(), comparison_rows(),
+                           einsum_rows(), convolution_rows(), elementwise_rows(), linear_rows(), loss_rows(),
+                           normalization_rows(), piece_rows(), quantization_rows(), pooling_rows(), recurrent_rows(),
+                           reduction_rows(), resizing_rows(), shape_rows(), suppression_rows()}) {
     for (const OpRow& row : rows) table[std::string(row.op)].push_back(row);
   }
   return table;
@@ -98,14 +81,47 @@ const OpRow* find_row(const std::string& op, int64_t opset, bool& known) {
   return best;
 }
 
-bool is_onnx(const std::filesystem::path& file) { return file.extension() == ".onnx"; }
-
-ImportedModel import_onnx(const std::filesystem::path& file, const ImportLimits& limits) {
-  return Importer(file, read_file_model(file), limits).run();
+std::vector<int64_t> read_input_shape(std::string_view text) {
+  std::string plain_text(text);
+  std::erase_if(plain_text, [](char c) { return c == '[' || c == ']' || c == ' '; });
+  std::vector<int64_t> sizes;
+  for (std::size_t begin = 0; begin <= plain_text.size();) {
+    const std::size_t end = std::min(plain_text.find(',', begin), plain_text.size());
+    const std::string_view one = std::string_view(plain_text).substr(begin, end - begin);
+    const std::optional<int64_t> size = one == "n" ? 0 : parse_number<int64_t>(one);
+    if (!size || (one != "n" && *size < 1)) {
+      throw Error("input shape: expected sizes above 0 such as 3,64,64, found '" + std::string(text) + "'",
+                  ExitCode::usage);
+    }
+    sizes.push_back(*size);
+    begin = end + 1;
+  }
+  return sizes;
 }
 
-Importer::Importer(std::filesystem::path file, FileModel model, const ImportLimits& limits)
-    : file_(std::move(file)), limits_(limits), file_model_(std::move(model)) {}
+bool is_onnx(const std::filesystem::path& file) { return file.extension() == ".onnx"; }
+
+// A file whose sizes are all fixed may be one sample as a whole. What the rows of a batch can't do is tried so.
+ImportedModel import_onnx(const std::filesystem::path& file, const ImportOptions& options) {
+  FileModel model = read_file_model(file);
+  Importer by_rows(file, model, options, true);
+  try {
+    return by_rows.run();
+  } catch (const Error&) {
+    if (!by_rows.may_be_one_sample()) throw;
+    const std::exception_ptr reason = std::current_exception();
+    Importer whole(file, std::move(model), options, false);
+    try {
+      return whole.run();
+    } catch (const Error&) {
+      if (by_rows.problems() == 0 || whole.problems() <= by_rows.problems()) throw;
+      std::rethrow_exception(reason);
+    }
+  }
+}
+
+Importer::Importer(std::filesystem::path file, FileModel model, const ImportOptions& options, bool has_batch)
+    : file_(std::move(file)), options_(options), has_batch_(has_batch), file_model_(std::move(model)) {}
 
 void Importer::refuse(const std::string& why) const { throw Error(file_.string() + ": " + why, ExitCode::usage); }
 
@@ -156,20 +172,9 @@ ImportedModel Importer::run() {
   const std::string& output = file_model_.outputs.front();
   const Value* last = find_value(output);
   if (last == nullptr) refuse("no node gives the output " + in_quotes(output));
-  if (last->constant) refuse("the output " + in_quotes(output) + " does not depend on the input");
-  if (is_placed(*last)) {
-    refuse("the output " + in_quotes(output) + " is " + to_string(last->shape) +
-           "; expected one whose first dimension is the batch");
-  }
-  constexpr std::string_view kTruths[] = {"And", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or"};
-  for (const FileNode& node : file_model_.nodes) {
-    if (node.outputs.empty() || node.outputs.front() != output) continue;
-    if (std::ranges::find(kTruths, node.op) != std::end(kTruths)) {
-      refuse("the output " + in_quotes(output) + " is truth values; expected floats, as a Cast makes of them");
-    }
-  }
-  if (last->layer == "input") refuse("the output " + in_quotes(output) + " is the input itself: there is no layer");
-  remove_unused(last->layer);
+  if (last->constant && has_batch_) refuse("the output " + in_quotes(output) + " does not depend on the input");
+  const Value given = last->constant ? constant_output(*last->constant) : output_value(*last);
+  remove_unused(given.layer);
   result_.model.file = file_;
   result_.model.name = file_.stem().string();
   result_.model.input.assign(result_.sample.begin(), result_.sample.end());
@@ -178,7 +183,68 @@ ImportedModel Importer::run() {
   return std::move(result_);
 }
 
-void Importer::read_input() {
+// What is known already, for each sample: a layer that joins it to the sample repeats it.
+Value Importer::constant_output(const Constant& constant) {
+  FileNode node;
+  node.name = file_model_.outputs.front();
+  Call call(*this, node, opset_, {});
+  const Constant values = as_floats(constant);
+  const int64_t count = element_count(values.shape);
+  if (count == 0) refuse("the output " + in_quotes(node.name) + " has no numbers");
+  const Value flat = call.reshaped(batch_first(call, *find_value(result_.input)), {element_count(result_.sample)});
+  const Value own = constant_layer(call, values, {count});
+  const Value both = call.layer("concat", {&flat, &own}, {}, {row_of(flat).front() + count});
+  const Value last = sliced(call, both, 1, row_of(flat).front(), count);
+  return call.reshaped(last, values.shape.empty() ? Shape{1} : values.shape);
+}
+
+// What the last layer gives, rows of the batch in front.
+Value Importer::output_value(const Value& last) {
+  const std::string& output = file_model_.outputs.front();
+  FileNode node;
+  node.name = output;
+  Call call(*this, node, opset_, {});
+  const BatchPlace place = place_of(last);
+  const bool has_rows = place.dimension == 0 && place.others == 1;
+  if (has_batch_ ? !has_rows : !place.is_outside()) {
+    refuse("the output " + in_quotes(output) + " is " + to_string(last.shape) +
+           "; expected one whose first dimension is the batch. Name the sizes of the whole input for a network that "
+           "computes one sample at a time (--input-shape)");
+  }
+  const Value y = batch_first(call, last);
+  const Shape row = row_of(y);
+  // One number for each sample has no dimension but the batch's.
+  if (has_batch_ && last.shape.size() == 1) {
+    return call.layer("op", {&y}, {{"op", {"reduce"}}, {"kind", {"sum"}}, {"axes", {"1"}}}, {});
+  }
+  if (y.layer != "input") return y;
+  return call.layer("reshape", {&y}, {{"shape", texts(row)}}, row);
+}
+
+// The sizes that the file gives, or that the caller does.
+std::vector<std::optional<int64_t>> Importer::input_sizes(const FileInput& input) const {
+  std::vector<std::optional<int64_t>> sizes = input.shape;
+  const std::vector<int64_t>& given = options_.input_shape;
+  if (given.empty()) return sizes;
+  if (given.size() != sizes.size() && given.size() + 1 != sizes.size()) {
+    refuse("an input shape of " + std::to_string(given.size()) + " sizes was given; the input " +
+           in_quotes(input.name) + " has " + std::to_string(sizes.size()) +
+           " dimensions, of which the first may be left out");
+  }
+  const std::size_t first = sizes.size() - given.size();
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    std::optional<int64_t>& size = sizes[first + i];
+    if (given[i] == 0) continue;
+    if (size && *size > 0 && *size != given[i] && first + i > 0) {
+      refuse("dimension " + std::to_string(first + i) + " of the input " + in_quotes(input.name) + " is " +
+             std::to_string(*size) + " in the file; the input shape that was given says " + std::to_string(given[i]));
+    }
+    size = given[i];
+  }
+  return sizes;
+}
+
+const FileInput& Importer::only_input() const {
   const FileInput* input = nullptr;
   for (const FileInput& one : file_model_.inputs) {
     if (values_.contains(one.name)) continue;  // up to IR version 3 initializers were inputs too
@@ -189,44 +255,72 @@ void Importer::read_input() {
     input = &one;
   }
   if (input == nullptr) refuse("the graph has no input");
-  if (!is_floating(input->element)) {
-    refuse("the input " + in_quotes(input->name) + " is " + name_of(input->element) +
+  return *input;
+}
+
+void Importer::read_input() {
+  const FileInput& input = only_input();
+  if (!computes_in(input.element)) {
+    refuse("the input " + in_quotes(input.name) + " is " + name_of(input.element) +
            ", expected float32. A file of `gpunn export` must be written without --raw-input");
   }
-  if (!input->has_shape || input->shape.size() < 2) {
-    refuse("the input " + in_quotes(input->name) + " has no shape of [batch, ...]; export the network with one");
+  if (!input.has_shape) {
+    refuse("the input " + in_quotes(input.name) + " has no shape; export the network with one");
   }
-  Value value{.constant = {}, .layer = "input", .shape = {{1, true}}};
-  for (std::size_t i = 1; i < input->shape.size(); ++i) {
-    const std::optional<int64_t> size = input->shape[i];
+  const std::vector<std::optional<int64_t>> sizes = input_sizes(input);
+  may_be_one_sample_ = std::ranges::all_of(sizes, [](std::optional<int64_t> size) { return size && *size > 0; });
+  if (has_batch_ && sizes.size() < 2) {
+    refuse("the input " + in_quotes(input.name) + " has " + std::to_string(sizes.size()) +
+           " dimensions; expected a batch of samples, [batch, ...], or an input whose sizes are all fixed");
+  }
+  Value value{.constant = {}, .layer = "input", .element = input.element, .shape = {}};
+  if (has_batch_) value.shape.push_back({1, true});
+  for (std::size_t i = has_batch_ ? 1 : 0; i < sizes.size(); ++i) {
+    const std::optional<int64_t> size = sizes[i];
     if (!size || *size < 1 || *size > (int64_t{1} << 31)) {
-      refuse("dimension " + std::to_string(i) + " of the input " + in_quotes(input->name) + " is " +
+      refuse("dimension " + std::to_string(i) + " of the input " + in_quotes(input.name) + " is " +
              (size ? std::to_string(*size) : "open") +
-             "; only the first, the batch's, may be open. Export the network " + "with a fixed size of its samples");
+             "; only the first, the batch's, may be open. Name the sizes with --input-shape (input_shape in Python "
+             "and C++), or export the network with fixed ones");
     }
     value.shape.push_back({*size, false});
   }
-  const std::optional<int64_t> batch = input->shape.front();
-  baked_batch_ = batch && *batch > 0 ? *batch : 0;
-  // Networks of Keras take channels last, which they turn round at once: the input is then as after that.
-  const FileNode* reader = only_reader(input->name);
-  if (reader != nullptr && reader->op == "Transpose" && value.shape.size() == 4 && reader->outputs.size() == 1) {
-    const auto permutation = std::ranges::find(reader->attributes, "perm", &Attribute::name);
-    if (permutation != reader->attributes.end()) {
-      const auto* order = std::get_if<std::vector<int64_t>>(&permutation->value);
-      if (order != nullptr && *order == std::vector<int64_t>{0, 3, 1, 2}) {
-        value.shape = {value.shape[0], value.shape[3], value.shape[1], value.shape[2]};
-        take_in(*reader);
-        set_value(reader->outputs.front(), value);
-      }
+  if (has_batch_) {
+    baked_batch_ = sizes.front() && *sizes.front() > 0 ? *sizes.front() : 0;
+    take_turned_input(input.name, value);
+    result_.sample = row_of(value);
+  } else {
+    for (std::size_t i = 0; i < value.shape.size(); ++i) {
+      value.parts.push_back({i + 1});
+      value.row.push_back(value.shape[i].factor);
     }
+    if (value.row.empty()) value.row = {1};
+    result_.sample = value.row;
   }
-  for (std::size_t i = 1; i < value.shape.size(); ++i) result_.sample.push_back(value.shape[i].factor);
   if (!checked_count(result_.sample)) {
-    refuse("the input " + in_quotes(input->name) + " of " + to_string(value.shape) + " is larger than any memory");
+    refuse("the input " + in_quotes(input.name) + " of " + to_string(value.shape) + " is larger than any memory");
   }
-  result_.input = input->name;
-  values_[input->name] = std::move(value);
+  result_.input = input.name;
+  values_[input.name] = std::move(value);
+}
+
+// Networks of Keras take channels last, which they turn round at once: the input is then as after that.
+void Importer::take_turned_input(const std::string& name, Value& value) {
+  const FileNode* reader = only_reader(name);
+  if (reader == nullptr || reader->op != "Transpose" || value.shape.size() != 4 || reader->outputs.size() != 1) return;
+  const auto permutation = std::ranges::find(reader->attributes, "perm", &Attribute::name);
+  if (permutation == reader->attributes.end()) return;
+  const auto* order = std::get_if<std::vector<int64_t>>(&permutation->value);
+  if (order == nullptr || *order != std::vector<int64_t>{0, 3, 1, 2}) return;
+  const Sizes turned = {value.shape[0], value.shape[3], value.shape[1], value.shape[2]};
+  if (turned == value.shape) {
+    refuse("the input " + in_quotes(name) + " is " + to_string(value.shape) +
+           ", whose channels the graph turns from the last dimension to the first. gpunn takes them in front, and "
+           "equal sizes do not tell which of both a caller means. Export the network without that Transpose");
+  }
+  value.shape = turned;
+  take_in(*reader);
+  set_value(reader->outputs.front(), value);
 }
 
 // Files should be in order, but need not be sound.
@@ -294,42 +388,104 @@ void Importer::import_node(const FileNode& node) {
            "loops that depend on data");
     return give_up();
   }
-  Call call(*this, node, opset, inputs);
+  if (!complete && (is_folded(node.op) || row != nullptr || is_movement(node.op))) return give_up();
   try {
-    if (complete && fold(call)) return;
-    if (!complete && is_folded(node.op)) return give_up();
-    if (row == nullptr) {
-      throw Unsupported(known ? "its form in this opset is not read; export with a later one"
-                              : "no layer computes this operator of data; export the network without it");
-    }
-    if (!complete) return give_up();
-    import_rows(*row, std::move(call), std::move(inputs));
+    import_by_row(node, opset, row, inputs);
   } catch (const Unsupported& problem) {
     report(node, opset, problem.what());
     give_up();
   }
 }
 
-// Values whose batch is not in front, as of tokens of all samples together, go with the batch in front through
-// operators that leave it in its place.
-void Importer::import_rows(const OpRow& row, Call call, std::vector<const Value*> inputs) {
-  const auto is_elsewhere = [](const Value* value) { return value != nullptr && is_placed(*value); };
+void Importer::import_by_row(const FileNode& node, int64_t opset, const OpRow* row,
+                             const std::vector<const Value*>& inputs) {
+  Call call(*this, node, opset, inputs);
+  if (fold(call)) return;
+  constexpr OpRow kMovement = {"", 0, import_movement};
+  if (row == nullptr && node.domain.empty() && is_movement(node.op)) row = &kMovement;
+  if (row == nullptr) {
+    bool known = false;
+    find_row(node.op, opset, known);
+    throw Unsupported(known ? "its form in this opset is not read; export with a later one"
+                            : "no layer computes this operator of data; export the network without it");
+  }
+  import_rows(*row, call, inputs);
+}
+
+Value Importer::apply(const FileNode& origin, const std::string& op, const std::vector<Value>& inputs,
+                      std::vector<Attribute> attributes) {
+  FileNode& node = applied_.emplace_back();
+  node.name = origin.name;
+  node.op = op;
+  node.outputs = {origin.outputs.empty() ? op : origin.outputs.front() + "/" + op + std::to_string(applied_.size())};
+  node.attributes = std::move(attributes);
+  std::vector<const Value*> given;
+  for (const Value& one : inputs)
+    given.push_back(one.shape.empty() && one.layer.empty() && !one.constant ? nullptr : &one);
+  bool known = false;
+  import_by_row(node, kDefinitionOpset, find_row(op, kDefinitionOpset, known), given);
+  const auto found = values_.find(node.outputs.front());
+  Value result = std::move(found->second);
+  values_.erase(found);
+  return result;
+}
+
+// What one row of a batch can't do with the batch in its place may be done with it outside.
+void Importer::import_rows(const OpRow& row, const Call& call, const std::vector<const Value*>& inputs) {
+  std::vector<Value> all(inputs.size());
+  std::vector<const Value*> whole(inputs.size(), nullptr);
+  bool is_new = false;
+  for (std::size_t i = 0; baked_batch_ == 1 && i < inputs.size(); ++i) {
+    whole[i] = inputs[i];
+    if (inputs[i] == nullptr || inputs[i]->constant) continue;
+    is_new = is_new || !place_of(*inputs[i]).is_outside();
+    Call own = call;
+    all[i] = *outside(own, *inputs[i]);
+    whole[i] = &all[i];
+  }
+  try {
+    return import_in_place(row, call, inputs);
+  } catch (const Unsupported&) {
+    if (!is_new) throw;
+    const std::exception_ptr reason = std::current_exception();
+    try {
+      return import_in_place(row, call, whole);
+    } catch (const Unsupported&) {
+      std::rethrow_exception(reason);
+    }
+  }
+}
+
+void Importer::import_in_place(const OpRow& row, const Call& call, std::vector<const Value*> inputs) {
+  const auto is_elsewhere = [](const Value* value) {
+    return value != nullptr && !value->constant && is_placed(*value);
+  };
   const auto first = std::ranges::find_if(inputs, is_elsewhere);
-  if (first == inputs.end() || !leaves_batch_in_place(row.op)) return row.import(call);
-  const Sizes shape = (*first)->shape;
+  if (first == inputs.end() || row.batch == BatchIn::any) {
+    Call as_it_is(*this, call.node(), call.opset(), std::move(inputs));
+    return row.import(as_it_is);
+  }
   const BatchPlace place = place_of(**first);
+  const bool takes_one = row.batch == BatchIn::front || (row.batch == BatchIn::frames && place.is_outside());
+  Call scratch(*this, call.node(), call.opset(), {});
   std::vector<Value> turned(inputs.size());
+  std::size_t rank = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i] == nullptr || inputs[i]->constant) continue;
     if (place_of(*inputs[i]) != place) {
-      throw Unsupported("takes values of " + to_string(shape) + " and " + to_string(inputs[i]->shape) +
+      throw Unsupported("takes values of " + to_string((*first)->shape) + " and " + to_string(inputs[i]->shape) +
                         ", whose batches are in different places");
     }
-    turned[i] = batch_first(call, *inputs[i]);
+    turned[i] = takes_one ? one_as_batch(scratch, *inputs[i]) : batch_first(scratch, *inputs[i]);
     inputs[i] = &turned[i];
+    rank = std::max(rank, (*first)->shape.size());
   }
   Call with_batch_first(*this, call.node(), call.opset(), std::move(inputs));
-  with_batch_first.set_place(place);
+  if (takes_one) {
+    with_batch_first.set_one_as_batch();
+  } else {
+    with_batch_first.set_place(place, rank == 0);
+  }
   row.import(with_batch_first);
 }
 
@@ -352,7 +508,7 @@ void Importer::set_value(const std::string& name, Value value) { values_[name] =
 
 int64_t Importer::take_room(const Shape& shape) {
   const std::optional<int64_t> count = checked_count(shape);
-  if (!count || *count > limits_.computed - computed_) {
+  if (!count || *count > options_.computed - computed_) {
     throw Unsupported("would compute a constant of " + gpunn::to_string(shape) + ", larger than any network's");
   }
   computed_ += *count;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <initializer_list>
 #include <map>
@@ -37,22 +38,30 @@ using Parts = std::vector<std::vector<std::size_t>>;
 struct Value {
   std::shared_ptr<const Constant> constant;  // nullptr: of a layer
   std::string layer;
+  Element element = Element::f32;  // the file's type; layers hold its numbers, 0 and 1 of truth values, as f32
   Sizes shape;  // of a constant that is as many rows as the batch: with the batch, of which it holds one row
   // Where the batch is not the first dimension: what the dimensions are of [N, row...], which the layer gives.
   Parts parts = {};
   Shape row = {};
 };
 
-// The place of the batch among a value's dimensions: one of its own, or part of one, outside or inside of `others`.
+// The place of the batch among a value's dimensions: one of its own, or part of one, before or behind `others`; or
+// outside of all dimensions.
 struct BatchPlace {
+  static constexpr std::size_t kOutside = static_cast<std::size_t>(-1);
   std::size_t dimension = 0;
   int64_t others = 1;
-  bool is_outside = true;
+  bool is_outer = true;
 
+  static BatchPlace outside() { return {.dimension = kOutside}; }
   bool operator==(const BatchPlace&) const = default;
-  std::size_t shift() const { return others == 1 ? 0 : 1; }  // dimensions that it has more with the batch in front
+  bool is_outside() const { return dimension == kOutside; }
+  // Dimensions that a value has more with the batch in front.
+  std::size_t shift() const { return others != 1 || is_outside() ? 1 : 0; }
 };
 Value constant_value(Constant constant);
+// Of numbers that are known but for the size of the batch: as f32. Throws Unsupported where they depend on it.
+Constant as_floats(const Constant& constant);
 Shape row_of(const Value& x);  // of a layer: the shape of a row of it
 
 // A layer's keys: a name and the texts of its values.
@@ -81,8 +90,14 @@ class Call {
   const Value& data_anywhere(std::size_t i) const;
   Shape sample(std::size_t i) const;  // the shape of a row of it
   // Says that the inputs, whose batch is there, are given with the batch in front, and that so is what is given.
-  void set_place(const BatchPlace& place) { place_ = place; }
+  // are_numbers: in the file they have no dimension.
+  void set_place(const BatchPlace& place, bool are_numbers = false) {
+    place_ = place;
+    are_numbers_ = are_numbers;
+  }
   const BatchPlace& place() const { return place_; }
+  // Says that the first dimension of the inputs, of 1, stands for the batch, which is outside.
+  void set_one_as_batch() { is_one_as_batch_ = true; }
   // Throws Unsupported where the batch is among the last dimensions of the inputs.
   void require_batch_before(std::size_t last) const;
 
@@ -119,6 +134,10 @@ class Call {
   // A tensor of the layer that `value` is of.
   void set_tensor(const Value& value, const std::string& name, Shape shape, const Constant& values);
 
+  // The first output of another operator of ONNX, in its form of kDefinitionOpset: for operators that ONNX defines by
+  // others. What is known is computed.
+  Value apply(const std::string& op, const std::vector<Value>& inputs, std::vector<Attribute> attributes = {});
+
   // Other shapes of a row.
   Value reshaped(const Value& x, const Shape& row);
   Value transposed(const Value& x, const std::vector<int64_t>& permutation);  // of a row's dimensions
@@ -134,6 +153,15 @@ class Call {
   int64_t opset_;
   std::vector<const Value*> inputs_;
   BatchPlace place_;
+  bool are_numbers_ = false, is_one_as_batch_ = false;
+};
+
+// Where the batch of the inputs may be for an operator.
+enum class BatchIn {
+  any,     // it keeps account of the place itself
+  rows,    // anywhere: it gets the batch in front, and gives it so
+  front,   // in the first dimension
+  frames,  // likewise, or a part of the first dimension: then it gets the batch in front, and gives it so
 };
 
 // How a node of one op type is imported, from one opset on up to the next row of that type.
@@ -141,15 +169,20 @@ struct OpRow {
   std::string_view op;
   int64_t since;
   void (*import)(Call&);
+  BatchIn batch = BatchIn::any;
 };
 
 // A file a family.
 std::vector<OpRow> activation_rows();
+std::vector<OpRow> along_rows();
 std::vector<OpRow> attention_rows();
+std::vector<OpRow> cast_rows();
+std::vector<OpRow> comparison_rows();
 std::vector<OpRow> convolution_rows();
 std::vector<OpRow> einsum_rows();
 std::vector<OpRow> elementwise_rows();
 std::vector<OpRow> linear_rows();
+std::vector<OpRow> loss_rows();
 std::vector<OpRow> normalization_rows();
 std::vector<OpRow> piece_rows();
 std::vector<OpRow> pooling_rows();
@@ -163,25 +196,34 @@ std::vector<OpRow> suppression_rows();
 const OpRow& fused_suppression();
 const OpRow& fused_adaptive_pooling();
 
+// The places that a node moves its inputs to, as rows of one `gather`: of every operator that only moves numbers.
+// Throws Unsupported where the numbers of a batch depend on each other, or an input is not known that says where they
+// go.
+void import_movement(Call& call);
+// Whether that serves an op.
+bool is_movement(const std::string& op);
+
 // Computes what is known before anything runs: arithmetic on shapes, chiefly. False where the op is none that it knows
 // or an input is not known yet. Throws Unsupported where it can't be computed.
 bool fold(Call& call);
 // Whether it knows an op.
 bool is_folded(const std::string& op);
 
-constexpr int64_t kFirstOpset = 6, kLastOpset = 28;
+constexpr int64_t kFirstOpset = 6, kLastOpset = 28, kDefinitionOpset = 21;
 
 // The row of an op for an opset; nullptr: none. `known` tells whether there are rows for other opsets.
 const OpRow* find_row(const std::string& op, int64_t opset, bool& known);
 
-// `times` copies of a value behind each other, along a dimension of a row.
-Value repeated(Call& call, const Value& x, std::size_t dimension, int64_t times);
-
 class Importer {
  public:
-  Importer(std::filesystem::path file, FileModel model, const ImportLimits& limits);
+  // has_batch: the first dimension of the input is the batch; otherwise the whole input is one sample.
+  Importer(std::filesystem::path file, FileModel model, const ImportOptions& options, bool has_batch);
 
   ImportedModel run();
+  // Whether the input has a size that could be one sample as a whole.
+  bool may_be_one_sample() const { return may_be_one_sample_; }
+  // The number of nodes that run() could not import.
+  std::size_t problems() const { return problems_.size(); }
 
   // For calls.
   std::string unique_name(const FileNode& node, const std::string& suffix);
@@ -196,6 +238,9 @@ class Importer {
   void set_value(const std::string& name, Value value);
   // The size of the batch that the file was exported for; 0: any.
   int64_t baked_batch() const { return baked_batch_; }
+  // See Call::apply().
+  Value apply(const FileNode& origin, const std::string& op, const std::vector<Value>& inputs,
+              std::vector<Attribute> attributes);
   // A node that another one took in, which gives the value of both.
   void take_in(const FileNode& node) { taken_.insert(&node); }
   // The number of elements of a constant that is computed. Throws Unsupported where all of them together would take
@@ -203,16 +248,25 @@ class Importer {
   int64_t take_room(const Shape& shape);
 
  private:
+  const FileInput& only_input() const;
+  std::vector<std::optional<int64_t>> input_sizes(const FileInput& input) const;
   void read_input();
+  void take_turned_input(const std::string& name, Value& value);
+  Value output_value(const Value& last);
+  Value constant_output(const Constant& constant);
   void order();
   void import_node(const FileNode& node);
-  void import_rows(const OpRow& row, Call call, std::vector<const Value*> inputs);
+  // Folds a node or imports it by its row. Throws Unsupported.
+  void import_by_row(const FileNode& node, int64_t opset, const OpRow* row, const std::vector<const Value*>& inputs);
+  void import_rows(const OpRow& row, const Call& call, const std::vector<const Value*>& inputs);
+  void import_in_place(const OpRow& row, const Call& call, std::vector<const Value*> inputs);
   void report(const FileNode& node, int64_t opset, const std::string& why);
   void remove_unused(const std::string& output);
   [[noreturn]] void refuse(const std::string& why) const;
 
   std::filesystem::path file_;
-  ImportLimits limits_;
+  ImportOptions options_;
+  bool has_batch_, may_be_one_sample_ = false;
   FileModel file_model_;
   ImportedModel result_;
   int64_t opset_ = 0, baked_batch_ = 0, computed_ = 0;
@@ -227,6 +281,7 @@ class Importer {
   std::map<std::string, int64_t> ordinals_;
   std::map<std::string, std::map<std::string, ImportedTensor>> tensors_;
   std::vector<std::string> problems_;
+  std::deque<FileNode> applied_;  // whose names layers may have
 };
 
 }  // namespace gpunn::interchange

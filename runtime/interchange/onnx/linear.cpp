@@ -5,7 +5,11 @@
 #include <numeric>
 #include <utility>
 
+#include "interchange/onnx/dimensions.hpp"
 #include "interchange/onnx/elements.hpp"
+#include "interchange/onnx/fold.hpp"
+#include "interchange/onnx/operands.hpp"
+#include "interchange/onnx/placement.hpp"
 
 namespace gpunn::interchange {
 
@@ -29,6 +33,14 @@ Value weighted(Call& call, const Value& from, const Constant& weights, const Con
 }
 
 namespace {
+
+// A constant times a factor.
+Constant as_linear(const Constant& constant, double factor) {
+  if (factor == 1) return constant;
+  std::vector<float> values = *constant.floats;
+  for (float& value : values) value = static_cast<float>(factor * static_cast<double>(value));
+  return floats_constant(constant.shape, std::move(values));
+}
 
 // [units, features] of weights [features, units], or as they are; times a factor.
 Constant as_linear(const Constant& weights, bool turned, double factor) {
@@ -57,85 +69,103 @@ std::optional<Constant> as_bias(const Constant& from, int64_t units, double fact
   return floats_constant({units}, std::move(values));
 }
 
-void gemm(Call& call) {
-  const Constant& weights = call.floats(1, "the weights");
-  if (weights.shape.size() != 2 || call.integer("transA", 0) != 0 ||
-      call.sample(0).size() != 1 + call.place().shift()) {
-    throw Unsupported("is no product of [N, features] and weights");
-  }
-  call.require_batch_before(1);
+// As a layer of weights where it is one.
+bool give_dense_layer(Call& call) {
+  if (!call.input(1).constant || call.input(0).constant || call.integer("transA", 0) != 0) return false;
+  const Constant weights = as_floats(*call.input(1).constant);
+  const Value& x = call.input(0);
+  if (weights.shape.size() != 2 || x.shape.size() != 2) return false;
+  const BatchPlace place = place_of(x);
+  if (place.dimension == 1) return false;
   const Constant turned = as_linear(weights, call.integer("transB", 0) == 0, call.number("alpha", 1));
   std::optional<Constant> bias;
   if (call.has(2)) {
-    bias = as_bias(call.constant(2, "the bias"), turned.shape[0], call.number("beta", 1));
-    if (!bias) throw Unsupported("its bias is not one number for each unit");
+    if (!call.input(2).constant) return false;
+    bias = as_bias(as_floats(*call.input(2).constant), turned.shape[0], call.number("beta", 1));
+    if (!bias) return false;
   }
-  call.give(weighted(call, call.data(0), turned, bias ? &*bias : nullptr));
+  const Value y = weighted(call, batch_first(call, x), turned, bias ? &*bias : nullptr);
+  call.give(place == BatchPlace() ? y : placed(call, y, place, 2));
+  return true;
 }
 
-// A matrix for all samples.
-Constant as_matrix(const Constant& factor) {
-  const std::size_t rank = factor.shape.size();
-  if (rank < 2 || element_count(Shape(factor.shape.begin(), factor.shape.end() - 2)) != 1) {
-    throw Unsupported("its constant factor is " + gpunn::to_string(factor.shape) + "; layers take one matrix");
-  }
-  Constant matrix = factor;
+Value turned(Call& call, const Value& x) {
+  if (!x.constant) return moved(call, x, {1, 0});
+  return constant_value(transposed_constant(call, *x.constant, {1, 0}));
+}
+
+// alpha a' b' + beta c
+void gemm(Call& call) {
+  if (give_dense_layer(call)) return;
+  const Value &a = call.input(0), &b = call.input(1);
+  if (a.shape.size() != 2 || b.shape.size() != 2) throw Unsupported("is no product of two matrices");
+  const Value product = matrix_product_of(call, call.integer("transA", 0) != 0 ? turned(call, a) : a,
+                                          call.integer("transB", 0) != 0 ? turned(call, b) : b);
+  const auto scaled = [&](const Value& x, double factor) {
+    return factor == 1 ? x : product_of(call, x, number(static_cast<float>(factor)));
+  };
+  const Value y = scaled(product, call.number("alpha", 1));
+  if (!call.has(2)) return call.give(y);
+  const double beta = call.number("beta", 1);
+  if (!call.input(2).constant) return call.give(sum_of(call, y, scaled(call.input(2), beta)));
+  call.give(sum_of(call, y, constant_value(as_linear(as_floats(*call.input(2).constant), beta))));
+}
+
+// A constant that is one matrix for all samples.
+std::optional<Constant> as_matrix(const Value& value) {
+  if (!value.constant) return std::nullopt;
+  Constant matrix = as_floats(*value.constant);
+  const std::size_t rank = matrix.shape.size();
+  if (rank < 2 || element_count(Shape(matrix.shape.begin(), matrix.shape.end() - 2)) != 1) return std::nullopt;
   matrix.shape.erase(matrix.shape.begin(), matrix.shape.end() - 2);
   return matrix;
 }
 
-// The matrices of two layers.
-void product_of_layers(Call& call) {
-  const Shape a = call.sample(0), b = call.sample(1);
-  const std::size_t rank = a.size();
-  call.require_batch_before(2);
-  bool fits = rank >= 2 && b.size() == rank && a[rank - 1] == b[rank - 2];
-  Shape row;
-  for (std::size_t i = 0; fits && i + 2 < rank; ++i) {
-    fits = a[i] == b[i] || a[i] == 1 || b[i] == 1;
-    row.push_back(std::max(a[i], b[i]));
-  }
-  if (!fits) {
-    throw Unsupported("takes values of " + to_string(call.data(0).shape) + " and " + to_string(call.data(1).shape) +
-                      "; layers take [N, ..., M, K] and [N, ..., K, L]");
-  }
-  row.insert(row.end(), {a[rank - 2], b[rank - 1]});
-  call.give(call.layer("matmul", {&call.data(0), &call.data(1)}, {}, row));
+// Whether a constant matrix of this many dimensions leaves those of the data as they are, and the batch is in front of
+// its last dimensions.
+bool is_of_weights(const Value& x, const Value& matrix, std::size_t last) {
+  const BatchPlace place = place_of(x);
+  return x.shape.size() >= matrix.shape.size() && x.shape.size() >= 2 &&
+         (place.is_outside() || place.dimension + last < x.shape.size());
 }
 
-// Weights [M, K] times x[..., K, L].
-void product_with_weights_first(Call& call) {
-  const Constant weights = as_matrix(call.floats(0, "the first factor"));
-  const Value& x = call.data(1);
-  call.require_batch_before(2);
-  const std::size_t rank = row_of(x).size();
-  if (rank < 2) throw Unsupported("its second factor is " + to_string(x.shape) + "; layers take matrices");
-  std::vector<int64_t> order(rank);
-  std::iota(order.begin(), order.end(), 0);
-  std::swap(order[rank - 2], order[rank - 1]);
-  call.give(call.transposed(weighted(call, call.transposed(x, order), weights, nullptr), order));
-}
-
-void matmul(Call& call) {
-  if (call.input(0).constant) return product_with_weights_first(call);
-  if (!call.input(1).constant) return product_of_layers(call);
-  call.require_batch_before(1);
-  const Constant turned = as_linear(as_matrix(call.floats(1, "the second factor")), true, 1);
-  // A sum with a constant behind it is the bias.
+// x times weights; a sum with a constant behind it is the bias.
+void product_with_weights(Call& call, const Value& x, const Constant& weights) {
+  const Constant turned = as_linear(weights, true, 1);
   const std::string& output = call.node().outputs.front();
   const FileNode* sum = call.importer().only_reader(output);
   std::optional<Constant> bias;
   if (sum != nullptr && sum->op == "Add" && sum->domain.empty() && sum->inputs.size() == 2 &&
       sum->outputs.size() == 1) {
     const Value* other = call.importer().find_value(sum->inputs[sum->inputs[0] == output ? 1 : 0]);
-    if (other != nullptr && other->constant) bias = as_bias(*other->constant, turned.shape[0], 1);
+    const bool keeps_rank = other != nullptr && other->constant && other->shape.size() <= x.shape.size();
+    if (keeps_rank && is_floating(other->element)) bias = as_bias(as_floats(*other->constant), turned.shape[0], 1);
   }
-  const Value y = weighted(call, call.data(0), turned, bias ? &*bias : nullptr);
+  const BatchPlace place = place_of(x);
+  Value y = weighted(call, batch_first(call, x), turned, bias ? &*bias : nullptr);
+  if (place != BatchPlace()) y = placed(call, y, place, x.shape.size());
   call.give(y);
   if (bias) {
     call.importer().take_in(*sum);
-    call.importer().set_value(sum->outputs.front(), call.in_place(y));
+    call.importer().set_value(sum->outputs.front(), y);
   }
+}
+
+void matmul(Call& call) {
+  const Value &a = call.input(0), &b = call.input(1);
+  if (const std::optional<Constant> weights = as_matrix(b); weights && is_of_weights(a, b, 1)) {
+    return product_with_weights(call, a, *weights);
+  }
+  const std::optional<Constant> weights = as_matrix(a);
+  if (!weights || !is_of_weights(b, a, 2)) return call.give(matrix_product_of(call, a, b));
+  // Weights [M, K] times x[..., K, L].
+  const BatchPlace place = place_of(b);
+  const Value x = batch_first(call, b);
+  std::vector<int64_t> order(row_of(x).size());
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[order.size() - 2], order.back());
+  const Value y = call.transposed(weighted(call, call.transposed(x, order), *weights, nullptr), order);
+  call.give(place == BatchPlace() ? y : placed(call, y, place, b.shape.size()));
 }
 
 }  // namespace

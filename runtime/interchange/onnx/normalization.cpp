@@ -1,34 +1,61 @@
+#include <cmath>
 #include <cstddef>
+#include <vector>
 
 #include "interchange/onnx/elements.hpp"
 #include "interchange/onnx/importer.hpp"
+#include "interchange/onnx/operands.hpp"
+#include "interchange/onnx/placement.hpp"
 
 namespace gpunn::interchange {
 
 namespace {
 
-// Of [k*N, C], whose channels are behind what the batch is one with.
-bool has_channels_last(const Call& call) {
-  return call.place().dimension == 0 && call.place().shift() == 1 && call.data(0).shape.size() == 3;
+// Of a value that layers don't have as [N, C, ...]: by a factor and a term for each channel.
+Value normalised_by_channel(Call& call, const Value& x) {
+  const std::size_t rank = x.shape.size();
+  const Constant weight = as_floats(call.constant(1, "the weights")), bias = as_floats(call.constant(2, "the biases")),
+                 mean = as_floats(call.constant(3, "the means")),
+                 variance = as_floats(call.constant(4, "the variances"));
+  const double epsilon = call.number("epsilon", 1e-5);
+  const std::size_t channels = weight.floats->size();
+  std::vector<float> factors(channels), terms(channels);
+  for (const Constant* one : {&bias, &mean, &variance}) {
+    if (one->floats->size() != channels) throw Unsupported("its statistics are not by channel");
+  }
+  for (std::size_t c = 0; c < channels; ++c) {
+    const double factor =
+        static_cast<double>((*weight.floats)[c]) / std::sqrt(static_cast<double>((*variance.floats)[c]) + epsilon);
+    factors[c] = static_cast<float>(factor);
+    terms[c] =
+        static_cast<float>(static_cast<double>((*bias.floats)[c]) - factor * static_cast<double>((*mean.floats)[c]));
+  }
+  Shape shape(rank - 1, 1);
+  shape.front() = static_cast<int64_t>(channels);
+  const Value scaled = product_of(call, x, constant_value(floats_constant(shape, std::move(factors))));
+  return sum_of(call, scaled, constant_value(floats_constant(shape, std::move(terms))));
 }
 
 void batch_normalization(Call& call) {
-  if (call.place() != BatchPlace() && !has_channels_last(call))
-    throw Unsupported("its channels are not behind the batch");
-  const Value x = has_channels_last(call) ? call.transposed(call.data(0), {1, 0}) : call.data(0);
-  const Shape row = row_of(x);
+  const Value& given = call.data_anywhere(0);
   constexpr int64_t kSaysItself = 6;  // up to this opset a node says that it is no training
   if (call.integer("training_mode", 0) != 0 || (call.opset() <= kSaysItself && call.integer("is_test", 0) == 0)) {
     throw Unsupported("is as in training; export the network in evaluation mode");
   }
   call.require_first_output_alone("gives its statistics, which layers don't");
-  if (call.integer("spatial", 1) == 0 || row.empty()) throw Unsupported("its statistics are not by channel");
+  if (call.integer("spatial", 1) == 0 || given.shape.size() < 2) throw Unsupported("its statistics are not by channel");
+  // Of [k*N, C] the channels are behind what the batch is one with.
+  const BatchPlace place = place_of(given);
+  const bool has_channels_last = place.dimension == 0 && place.shift() == 1 && given.shape.size() == 2;
+  if (place != BatchPlace() && !has_channels_last) return call.give(normalised_by_channel(call, given));
+  const Value x = has_channels_last ? call.transposed(batch_first(call, given), {1, 0}) : given;
+  const Shape row = row_of(x);
   const Value y = call.layer(
       "batch_norm", {&x},
       {{"epsilon", {text(call.number("epsilon", 1e-5))}}, {"momentum", {text(1 - call.number("momentum", 0.9))}}}, row);
   const char* const names[] = {"weight", "bias", "running_mean", "running_var"};
   for (std::size_t i = 0; i < 4; ++i) call.set_tensor(y, names[i], {row[0]}, call.floats(i + 1, names[i]));
-  call.give(has_channels_last(call) ? call.transposed(y, {1, 0}) : y);
+  call.give(has_channels_last ? placed(call, call.transposed(y, {1, 0}), place, 2) : y);
 }
 
 // Of a weight and a bias of this shape, which may have none of the latter.
@@ -180,12 +207,12 @@ void local_response(Call& call) {
 
 std::vector<OpRow> normalization_rows() {
   return {{"BatchNormalization", 6, batch_normalization},
-          {"LayerNormalization", 17, layer_normalization},
-          {"RMSNormalization", 23, rms_normalization},
-          {"LpNormalization", 1, lp_normalization},
-          {"InstanceNormalization", 6, instance_normalization},
-          {"GroupNormalization", 18, group_normalization},
-          {"LRN", 1, local_response}};
+          {"LayerNormalization", 17, layer_normalization, BatchIn::rows},
+          {"RMSNormalization", 23, rms_normalization, BatchIn::rows},
+          {"LpNormalization", 1, lp_normalization, BatchIn::rows},
+          {"InstanceNormalization", 6, instance_normalization, BatchIn::front},
+          {"GroupNormalization", 18, group_normalization, BatchIn::front},
+          {"LRN", 1, local_response, BatchIn::front}};
 }
 
 }  // namespace gpunn::interchange

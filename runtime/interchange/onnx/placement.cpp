@@ -13,7 +13,7 @@ constexpr std::size_t kBatch = 0;
 // As the layer gives it.
 Value as_given(const Value& x) {
   if (!is_placed(x)) return x;
-  Value y{.constant = {}, .layer = x.layer, .shape = {{1, true}}};
+  Value y{.constant = {}, .layer = x.layer, .element = x.element, .shape = {{1, true}}};
   for (const int64_t size : x.row) y.shape.push_back({size, false});
   return y;
 }
@@ -37,33 +37,55 @@ Size size_of(const std::vector<std::size_t>& part, const Sizes& given) {
   return size;
 }
 
-// Dimensions of a row in the order of parts.
-std::vector<int64_t> order_of(const Parts& parts) {
+// The `count` dimensions of a row in the order of parts; those of 1 that no part has come last.
+std::vector<int64_t> order_of(const Parts& parts, std::size_t count) {
   std::vector<int64_t> order;
   for (const std::vector<std::size_t>& part : parts) {
     for (const std::size_t dimension : part) {
       if (dimension != kBatch) order.push_back(static_cast<int64_t>(dimension) - 1);
     }
   }
+  for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) {
+    if (std::ranges::find(order, i) == order.end()) order.push_back(i);
+  }
   return order;
 }
 
+bool has_batch(const std::vector<std::size_t>& part) { return std::ranges::find(part, kBatch) != part.end(); }
+
 // A value of these parts of what a layer gives. It is one of [N, ...] again where the batch is in front.
 Value settled(Call& call, const Value& given, Parts parts) {
+  // A file of one row has that row in any dimension of 1: in front where it can be.
+  if (call.importer().baked_batch() == 1 && std::ranges::none_of(parts, has_batch) && !parts.empty() &&
+      size_of(parts.front(), given.shape).factor == 1 && parts.size() > 1) {
+    parts.front().insert(parts.front().begin(), kBatch);
+  }
   Sizes shape;
   shape.reserve(parts.size());
   for (const std::vector<std::size_t>& part : parts) shape.push_back(size_of(part, given.shape));
   if (!shape.empty() && shape.front() == Size{1, true} && shape.size() > 1) {
     Shape row;
     for (std::size_t i = 1; i < shape.size(); ++i) row.push_back(shape[i].factor);
-    return call.reshaped(call.transposed(given, order_of(parts)), row);
+    return call.reshaped(call.transposed(given, order_of(parts, given.shape.size() - 1)), row);
   }
-  return {.constant = {}, .layer = given.layer, .shape = shape, .parts = std::move(parts), .row = row_of(given)};
+  return {.constant = {},
+          .layer = given.layer,
+          .element = given.element,
+          .shape = shape,
+          .parts = std::move(parts),
+          .row = row_of(given)};
+}
+
+// Each dimension of a row by itself, the batch outside.
+Parts parts_outside(std::size_t rank) {
+  Parts parts(rank);
+  for (std::size_t i = 0; i < rank; ++i) parts[i] = {i + 1};
+  return parts;
 }
 
 }  // namespace
 
-bool is_placed(const Value& x) { return !x.parts.empty(); }
+bool is_placed(const Value& x) { return !x.row.empty(); }
 
 Value moved(Call& call, const Value& x, const std::vector<int64_t>& permutation) {
   const Parts parts = parts_of(x);
@@ -72,14 +94,24 @@ Value moved(Call& call, const Value& x, const std::vector<int64_t>& permutation)
   return settled(call, as_given(x), std::move(turned));
 }
 
-std::optional<Value> regrouped(Call& call, const Value& x, const Sizes& to) {
-  // With the batch in front before and after, a row is any other shape of as many values.
-  if (!is_placed(x) && to.size() > 1 && x.shape.front() == Size{1, true} && to.front() == Size{1, true}) {
-    Shape row;
-    for (std::size_t i = 1; i < to.size(); ++i) row.push_back(to[i].factor);
-    const bool has_batch_twice = std::any_of(to.begin() + 1, to.end(), [](const Size& size) { return size.of_batch; });
-    if (!has_batch_twice && checked_count(row) == checked_count(row_of(x))) return call.reshaped(x, row);
+namespace {
+
+// Of a value that has no batch among its dimensions.
+std::optional<Value> regrouped_outside(Call& call, const Value& x, const Sizes& to) {
+  Shape row;
+  int64_t count = 1;
+  for (const Size& size : to) {
+    if (size.of_batch || size.factor < 1 || __builtin_mul_overflow(count, size.factor, &count)) return std::nullopt;
+    row.push_back(size.factor);
   }
+  const Value given = batch_first(call, x);
+  if (count != element_count(row_of(given))) return std::nullopt;
+  if (row.empty()) return settled(call, given, {});
+  return settled(call, call.reshaped(given, row), parts_outside(row.size()));
+}
+
+// Of one that has: its dimensions are walked in their order, and split where that keeps the batch in one piece.
+std::optional<Value> regrouped_around(Call& call, const Value& x, const Sizes& to) {
   Sizes given = as_given(x).shape;
   const int64_t baked = call.importer().baked_batch();
   // The dimensions of the layer in the order in which x has them; those that are split become two.
@@ -150,21 +182,24 @@ std::optional<Value> regrouped(Call& call, const Value& x, const Sizes& to) {
   return settled(call, is_split ? call.reshaped(source, row) : source, std::move(parts));
 }
 
+}  // namespace
+
+std::optional<Value> regrouped(Call& call, const Value& x, const Sizes& to) {
+  if (place_of(x).is_outside()) return regrouped_outside(call, x, to);
+  if (std::optional<Value> y = regrouped_around(call, x, to)) return y;
+  const std::optional<Value> whole = outside(call, x);
+  return whole ? regrouped_outside(call, *whole, to) : std::nullopt;
+}
+
 Value squeezed(Call& call, const Value& x, const std::vector<int64_t>& dimensions) {
-  Value source = as_given(x);
   Parts parts = parts_of(x);
+  const bool is_one_row = call.importer().baked_batch() == 1;
   for (std::size_t i = dimensions.size(); i-- > 0;) {
-    const auto at = static_cast<std::size_t>(dimensions[i]);
-    if (x.shape[at] != Size{1, false}) throw Unsupported("drops a dimension that is not 1");
-    // Its dimensions of 1 stay inside of a neighbour.
-    const std::vector<std::size_t> ones = parts[at];
+    const Size size = x.shape[static_cast<std::size_t>(dimensions[i])];
+    if (size.factor != 1 || (size.of_batch && !is_one_row)) throw Unsupported("drops a dimension that is not 1");
     parts.erase(parts.begin() + dimensions[i]);
-    if (parts.empty()) throw Unsupported("leaves no dimension");
-    const bool is_last = at == parts.size();
-    std::vector<std::size_t>& neighbour = parts[is_last ? at - 1 : at];
-    neighbour.insert(is_last ? neighbour.end() : neighbour.begin(), ones.begin(), ones.end());
   }
-  return settled(call, source, std::move(parts));
+  return settled(call, as_given(x), std::move(parts));
 }
 
 Value unsqueezed(Call& call, const Value& x, const std::vector<int64_t>& dimensions) {
@@ -179,8 +214,8 @@ Value unsqueezed(Call& call, const Value& x, const std::vector<int64_t>& dimensi
 BatchPlace place_of(const Value& x) {
   BatchPlace place;
   if (!is_placed(x)) return place;
-  const auto has_batch = [](const std::vector<std::size_t>& part) { return std::ranges::count(part, kBatch) > 0; };
   const auto found = std::ranges::find_if(x.parts, has_batch);
+  if (found == x.parts.end()) return BatchPlace::outside();
   place.dimension = static_cast<std::size_t>(found - x.parts.begin());
   place.others = x.shape[place.dimension].factor;
   const auto at = std::ranges::find(*found, kBatch);
@@ -189,8 +224,14 @@ BatchPlace place_of(const Value& x) {
   if (outer != 1 && outer != place.others) {
     throw Unsupported("takes " + to_string(x.shape) + ", which has the batch in the middle of a dimension");
   }
-  place.is_outside = outer == 1;
+  place.is_outer = outer == 1;
   return place;
+}
+
+std::size_t dimension_with_batch_first(const BatchPlace& place, std::size_t dimension) {
+  if (place.is_outside()) return dimension + 1;
+  if (dimension == place.dimension) return 0;
+  return dimension < place.dimension ? dimension + 1 : dimension + place.shift();
 }
 
 Value batch_first(Call& call, const Value& x) {
@@ -200,11 +241,18 @@ Value batch_first(Call& call, const Value& x) {
   for (std::size_t i = 0; i < x.shape.size(); ++i) {
     if (i != place.dimension || place.others != 1) row.push_back(x.shape[i].factor);
   }
-  return call.reshaped(call.transposed(as_given(x), order_of(x.parts)), row);
+  if (row.empty()) row = {1};
+  return call.reshaped(call.transposed(as_given(x), order_of(x.parts, x.row.size())), row);
 }
 
-Value placed(Call& call, const Value& x, const BatchPlace& place) {
-  const std::size_t rank = x.shape.size() - place.shift();
+Value placed(Call& call, const Value& x, const BatchPlace& place, std::size_t rank) {
+  if (place.is_outside()) {
+    const std::size_t given = x.shape.size() - 1;
+    if (given != rank && !(rank == 0 && row_of(x) == Shape{1})) {
+      throw Unsupported("does not give its rows in the order in which it takes them");
+    }
+    return settled(call, x, parts_outside(rank));
+  }
   if (place.dimension >= rank || (place.others != 1 && x.shape[place.dimension + 1] != Size{place.others, false})) {
     throw Unsupported("does not give its rows in the order in which it takes them");
   }
@@ -217,10 +265,44 @@ Value placed(Call& call, const Value& x, const BatchPlace& place) {
       parts[i] = {kBatch};
     } else {
       parts[i] = {kBatch, next++};
-      if (!place.is_outside) std::ranges::reverse(parts[i]);
+      if (!place.is_outer) std::ranges::reverse(parts[i]);
     }
   }
   return settled(call, x, std::move(parts));
+}
+
+Value one_as_batch(Call& call, const Value& x) {
+  const bool is_one = place_of(x).is_outside() && x.shape.size() > 1 && x.shape.front() == Size{1, false};
+  if (!is_one) {
+    throw Unsupported("takes " + to_string(x.shape) +
+                      "; layers take values whose first dimension is the batch, or is 1");
+  }
+  Parts parts = x.parts;
+  parts.front().insert(parts.front().begin(), kBatch);
+  return settled(call, as_given(x), std::move(parts));
+}
+
+Value batch_as_one(Call& call, const Value& x) {
+  Parts parts = parts_of(x);
+  std::erase(parts.front(), kBatch);
+  return settled(call, as_given(x), std::move(parts));
+}
+
+std::optional<Value> outside(Call& call, const Value& x) {
+  const BatchPlace place = place_of(x);
+  if (place.is_outside()) return x;
+  if (call.importer().baked_batch() != 1) return std::nullopt;
+  const Value given = as_given(x);
+  Parts parts = parts_of(x);
+  for (std::vector<std::size_t>& part : parts) std::erase(part, kBatch);
+  Sizes shape;
+  for (const std::vector<std::size_t>& part : parts) shape.push_back(size_of(part, given.shape));
+  return Value{.constant = {},
+               .layer = given.layer,
+               .element = given.element,
+               .shape = std::move(shape),
+               .parts = std::move(parts),
+               .row = row_of(given)};
 }
 
 }  // namespace gpunn::interchange

@@ -1,5 +1,6 @@
-// Values whose batch is not the first dimension by itself: [S, N, D] of attention as PyTorch computes it, or [k*N, D]
-// of tokens of all samples together. Layers give [N, ...]; such a value says where each of these dimensions went.
+// Where the batch of a value is. Layers give [N, row...]. In a file the batch may be any dimension ([S, N, D] of
+// attention as PyTorch computes it), a part of one ([k*N, D] of tokens of all samples together), or none: then the
+// whole value is of one sample, and the batch is outside of it.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,18 @@ Value squeezed(Call& call, const Value& x, const std::vector<int64_t>& dimension
 Value unsqueezed(Call& call, const Value& x, const std::vector<int64_t>& dimensions);
 
 BatchPlace place_of(const Value& x);
-// The value as layers have it, [N, ...]: the other dimensions in their order, `others` one of them.
+// Which dimension of [N, ...] a dimension of the file is; 0: the batch.
+std::size_t dimension_with_batch_first(const BatchPlace& place, std::size_t dimension);
+// The value as layers have it, [N, ...]: the other dimensions in their order, the part besides the batch one of them. A
+// value without dimensions is a row of 1.
 Value batch_first(Call& call, const Value& x);
+// The reverse of it, for a value of `rank` dimensions.
+Value placed(Call& call, const Value& x, const BatchPlace& place, std::size_t rank);
+// A value whose first dimension is the batch, or is 1 and may stand for it.
+Value one_as_batch(Call& call, const Value& x);
 // The reverse of it.
-Value placed(Call& call, const Value& x, const BatchPlace& place);
+Value batch_as_one(Call& call, const Value& x);
+// The value with the batch outside of it; nothing where it is a dimension of more than the one row of a file.
+std::optional<Value> outside(Call& call, const Value& x);
 
 }  // namespace gpunn::interchange

@@ -90,15 +90,15 @@ void adaptive_average_pool(Call& call) {
 }  // namespace
 
 const OpRow& fused_adaptive_pooling() {
-  static constexpr OpRow row = {"AdaptiveAveragePool", 1, adaptive_average_pool};
+  static constexpr OpRow row = {"AdaptiveAveragePool", 1, adaptive_average_pool, BatchIn::front};
   return row;
 }
 
 std::vector<OpRow> pooling_rows() {
-  return {{"MaxPool", 1, max_pool},
-          {"AveragePool", 1, average_pool},
-          {"LpPool", 2, lp_pool},
-          {"GlobalLpPool", 2, global_lp_pool}};
+  return {{"MaxPool", 1, max_pool, BatchIn::frames},
+          {"AveragePool", 1, average_pool, BatchIn::frames},
+          {"LpPool", 2, lp_pool, BatchIn::frames},
+          {"GlobalLpPool", 2, global_lp_pool, BatchIn::frames}};
 }
 
 }  // namespace gpunn::interchange

@@ -25,8 +25,8 @@ SliceRange range_of(std::size_t axis, int64_t size, int64_t start, int64_t end, 
     const int64_t last = std::clamp<int64_t>(place(end), 0, size);
     range.count = last > range.start ? (last - range.start - 1) / step + 1 : 0;
   } else {
-    range.start = std::clamp<int64_t>(place(start), -1, size - 1);
-    // An end far below 0 is in front of the first.
+    // A start in front of the first is the first: only an end can be in front of it.
+    range.start = size == 0 ? -1 : std::clamp<int64_t>(place(start), 0, size - 1);
     const int64_t last = end < -size ? -1 : std::clamp<int64_t>(place(end), -1, size - 1);
     range.count = range.start > last ? (range.start - last - 1) / -step + 1 : 0;
   }
@@ -67,21 +67,24 @@ std::vector<SliceRange> slice_ranges(const Call& call, const Sizes& sizes) {
   return ranges;
 }
 
-std::vector<int64_t> split_sizes(const Call& call, int64_t size) {
+std::vector<int64_t> split_sizes(const Call& call, int64_t size, int64_t least) {
   std::vector<int64_t> parts = call.has(1) ? call.integers(1, "the parts") : call.list("split");
   const std::size_t outputs = call.node().outputs.size();
   if (parts.empty()) {
     const auto count = static_cast<int64_t>(outputs);
     if (call.integer("num_outputs", count) != count || count < 1) throw Unsupported("has other outputs than it says");
-    // All as large as the first, but the last, which has what is left.
+    constexpr int64_t kTakesRest = 18;
+    if (call.opset() < kTakesRest && size % count != 0) {
+      throw Unsupported("splits " + std::to_string(size) + " into " + std::to_string(count) + " equal parts");
+    }
+    // All as large as the first, but the last ones, which have what is left.
     const int64_t each = (size + count - 1) / count;
-    parts.assign(outputs, each);
-    parts.back() = size - each * (count - 1);
+    for (int64_t i = 0; i < count; ++i) parts.push_back(std::clamp<int64_t>(size - i * each, 0, each));
   }
   int64_t sum = 0;
   bool sound = parts.size() == outputs;
   for (const int64_t part : parts) {
-    sound = sound && part > 0 && part <= size;
+    sound = sound && part >= least && part <= size;
     if (sound) sum += part;
     sound = sound && sum <= size;
   }

@@ -14,7 +14,7 @@ struct SliceRange {
 // refused unless it is the whole. Throws Unsupported.
 std::vector<SliceRange> slice_ranges(const Call& call, const Sizes& sizes);
 
-// Of a Split of a dimension of this size, a part an output. Throws Unsupported.
-std::vector<int64_t> split_sizes(const Call& call, int64_t size);
+// Of a Split of a dimension of this size, one part per output, none of them below `least`. Throws Unsupported.
+std::vector<int64_t> split_sizes(const Call& call, int64_t size, int64_t least = 1);
 
 }  // namespace gpunn::interchange

@@ -108,14 +108,15 @@ class Reader {
     if (tensor.dims_size() > kMostDimensions) {
       refuse_tensor(name, "has " + std::to_string(tensor.dims_size()) + " dimensions");
     }
-    if (bytes_of(element) == 0) refuse_tensor(name, "elements of " + name_of(element) + " are not read");
+    if (!is_floating(element) && !is_integer(element))
+      refuse_tensor(name, "elements of " + name_of(element) + " are not read");
     if (tensor.has_segment()) refuse_tensor(name, "is stored in segments, which are not read");
     const std::optional<int64_t> count = checked_count(shape);
     if (!count) {
       refuse_tensor(name,
                     "a shape of " + gpunn::to_string(shape) + " is negative or larger than anything that can be read");
     }
-    const uint64_t wanted = static_cast<uint64_t>(*count) * bytes_of(element);
+    const uint64_t wanted = bytes_of(element, *count);
     if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
       return constant_of(element, shape, data_.read(name, properties(tensor.external_data()), wanted));
     }
@@ -129,7 +130,7 @@ class Reader {
   }
 
   void require_bytes(const std::string& name, Element element, const Shape& shape, std::size_t found) const {
-    const uint64_t wanted = static_cast<uint64_t>(*checked_count(shape)) * bytes_of(element);
+    const uint64_t wanted = bytes_of(element, *checked_count(shape));
     if (found == wanted) return;
     refuse_tensor(name, "expected " + std::to_string(wanted) + " bytes for " + name_of(element) +
                             gpunn::to_string(shape) + ", found " + std::to_string(found));

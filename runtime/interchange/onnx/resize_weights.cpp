@@ -74,8 +74,8 @@ Neighbours neighbours(const ResizeRule& rule, double share, double scale) {
 
 }  // namespace
 
-std::vector<float> resize_weights(const ResizeRule& rule, int64_t from, int64_t to, double scale, double begin,
-                                  double end) {
+std::vector<double> resize_weights(const ResizeRule& rule, int64_t from, int64_t to, double scale, double begin,
+                                   double end) {
   std::vector<double> all(static_cast<std::size_t>(from * to), 0);
   for (int64_t x = 0; x < to; ++x) {
     const std::optional<double> place = place_of(rule, x, from, to, scale, begin, end);
@@ -92,7 +92,7 @@ std::vector<float> resize_weights(const ResizeRule& rule, int64_t from, int64_t 
     }
     for (int64_t i = 0; rule.excludes_outside && i < from; ++i) row[i] /= sum;
   }
-  return {all.begin(), all.end()};
+  return all;
 }
 
 }  // namespace gpunn::interchange

@@ -17,7 +17,7 @@ struct ResizeRule {
 // The weights [to, from] of a dimension of `from` values that becomes `to`, by this scale; `begin` and `end` are the
 // part of it that tf_crop_and_resize takes, beyond whose ends values are 0. As ONNX's reference implementation has
 // them. Throws Unsupported for a rule that it has not.
-std::vector<float> resize_weights(const ResizeRule& rule, int64_t from, int64_t to, double scale, double begin,
-                                  double end);
+std::vector<double> resize_weights(const ResizeRule& rule, int64_t from, int64_t to, double scale, double begin,
+                                   double end);
 
 }  // namespace gpunn::interchange

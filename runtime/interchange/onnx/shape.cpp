@@ -6,6 +6,7 @@
 #include <span>
 
 #include "interchange/onnx/importer.hpp"
+#include "interchange/onnx/operands.hpp"
 #include "interchange/onnx/placement.hpp"
 
 namespace gpunn::interchange {
@@ -14,21 +15,10 @@ namespace {
 
 void pass_on(Call& call) { call.give(call.data_anywhere(0)); }
 
-void cast(Call& call) {
-  if (!is_floating(static_cast<Element>(call.integer("to", 0)))) throw Unsupported("makes integers of the data");
-  pass_on(call);
-}
-
-void cast_like(Call& call) {
-  const Value& like = call.input(1);
-  if (like.constant && !is_floating(like.constant->element)) throw Unsupported("makes integers of the data");
-  pass_on(call);
-}
-
 void dropout_of(Call& call, double p) {
   call.require_first_output_alone("gives its mask, which layers don't");
   if (!(p > 0 && p < 1)) return pass_on(call);
-  call.give_layer("dropout", {{"p", {text(p)}}}, call.sample(0));
+  call.give(elementwise(call, "dropout", {call.data_anywhere(0)}, {{"p", {text(p)}}}));
 }
 void dropout_7(Call& call) { dropout_of(call, call.number("ratio", 0.5)); }
 void dropout_12(Call& call) {
@@ -87,7 +77,7 @@ Size rest_of(Call& call, const Sizes& from, const Sizes& known) {
 void reshape(Call& call) {
   const Constant& wanted = call.constant(1, "the shape");
   const Sizes& from = call.data_anywhere(0).shape;
-  if (is_floating(wanted.element) || wanted.shape.size() != 1 || wanted.integers.empty()) {
+  if (is_floating(wanted.element) || wanted.shape.size() != 1) {
     throw Unsupported("its shape must be a list of integers");
   }
   const bool zeros_copy = call.integer("allowzero", 0) == 0;
@@ -117,15 +107,23 @@ std::vector<int64_t> dimensions(const Call& call, std::size_t rank) {
     if (axis < 0 || axis >= static_cast<int64_t>(rank)) throw Unsupported("one of its dimensions is not there");
   }
   std::ranges::sort(axes);
-  if (axes.empty() || std::ranges::adjacent_find(axes) != axes.end()) {
-    throw Unsupported("does not name its dimensions once each");
-  }
+  if (std::ranges::adjacent_find(axes) != axes.end()) throw Unsupported("names a dimension twice");
   return axes;
 }
 
 void squeeze(Call& call) {
   const Value& x = call.data_anywhere(0);
-  call.give(squeezed(call, x, dimensions(call, x.shape.size())));
+  std::vector<int64_t> axes = dimensions(call, x.shape.size());
+  if (!call.has(1) && !call.has_attribute("axes")) {
+    for (std::size_t i = 0; i < x.shape.size(); ++i) {
+      const bool is_batch = x.shape[i].of_batch;
+      if (is_batch && call.importer().baked_batch() == 0) throw Unsupported("drops the batch where it is one row");
+      if (x.shape[i].factor == 1 && (!is_batch || call.importer().baked_batch() == 1)) {
+        axes.push_back(static_cast<int64_t>(i));
+      }
+    }
+  }
+  call.give(squeezed(call, x, axes));
 }
 
 void unsqueeze(Call& call) {
@@ -182,8 +180,6 @@ void space_to_depth(Call& call) {
 std::vector<OpRow> shape_rows() {
   return {
       {"Identity", 1, pass_on},
-      {"Cast", 6, cast},
-      {"CastLike", 15, cast_like},
       {"Dropout", 6, dropout_7},
       {"Dropout", 12, dropout_12},
       {"Flatten", 1, flatten},
@@ -191,8 +187,8 @@ std::vector<OpRow> shape_rows() {
       {"Squeeze", 1, squeeze},
       {"Unsqueeze", 1, unsqueeze},
       {"Transpose", 1, transpose},
-      {"DepthToSpace", 1, depth_to_space},
-      {"SpaceToDepth", 1, space_to_depth},
+      {"DepthToSpace", 1, depth_to_space, BatchIn::front},
+      {"SpaceToDepth", 1, space_to_depth, BatchIn::front},
   };
 }
 

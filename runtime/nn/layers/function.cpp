@@ -132,6 +132,28 @@ ValueId affine(const LayerContext& c) {
   return e.add(y, view(c, bias, broadcast));
 }
 
+// Halves of a dimension times each other until one entry is left, which is exact where a sum of logarithms is not.
+ValueId product_along(Expressions& e, ValueId x, std::size_t dimension) {
+  for (int64_t size = e.shape(x)[dimension]; size > 1; size = e.shape(x)[dimension]) {
+    const int64_t half = size / 2;
+    const ValueId product = e.mul(e.slice(x, dimension, 0, half), e.slice(x, dimension, half, half));
+    if (size % 2 == 0) {
+      x = product;
+      continue;
+    }
+    const gpunn_concat_attrs attrs{.struct_size = 0, .axis = static_cast<int32_t>(dimension)};
+    x = e.op(GPUNN_OP_CONCAT, {product, e.slice(x, dimension, size - 1, 1)}, graph::Attributes::of(attrs));
+  }
+  return x;
+}
+
+ValueId product(Expressions& e, ValueId x, uint32_t axes) {
+  for (std::size_t i = 0; i < e.rank(x); ++i) {
+    if ((axes >> i & 1U) != 0) x = product_along(e, x, i);
+  }
+  return x;
+}
+
 ValueId reduce(const LayerContext& c) {
   const Shape x = c.input_shape();
   uint32_t axes = 0;
@@ -146,9 +168,11 @@ ValueId reduce(const LayerContext& c) {
   const bool keep = c.arguments.boolean("keep");
   Expressions e = formula(c);
   const std::string function = c.arguments.choice("function");
-  ValueId y = function == "mean"  ? e.mean(c.inputs[0], axes)
-              : function == "sum" ? e.sum(c.inputs[0], axes)
-                                  : e.max(c.inputs[0], axes);
+  const ValueId y = function == "mean"  ? e.mean(c.inputs[0], axes)
+                    : function == "sum" ? e.sum(c.inputs[0], axes)
+                    : function == "max" ? e.max(c.inputs[0], axes)
+                    : function == "min" ? e.scaled(e.max(e.scaled(c.inputs[0], -1), axes), -1)
+                                        : product(e, c.inputs[0], axes);
   if (keep) return y;
   Shape left;
   for (std::size_t i = 0; i < x.size(); ++i) {

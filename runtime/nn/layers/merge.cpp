@@ -19,9 +19,7 @@ bool broadcast(const Shape& a, const Shape& b) {
 }
 
 ValueId merge(const LayerContext& c, int32_t op) {
-  if (!broadcast(c.input_shape(0), c.input_shape(1))) {
-    fail("expected two inputs of one shape, but for sizes of 1, found " + c.input_text(0) + " and " + c.input_text(1));
-  }
+  require_broadcast(c);
   return c.graph.add1(op, c.layer.name, {}, {c.inputs[0], c.inputs[1]});
 }
 
@@ -76,22 +74,28 @@ ValueId matmul(const LayerContext& c) {
 }
 
 ValueId concat(const LayerContext& c) {
-  const Shape first = c.input_shape(0);
-  int64_t channels = 0;
+  const auto axis = static_cast<std::size_t>(c.arguments.integer("dimension")) + 1;
+  Shape like = c.input_shape(0);
+  if (axis >= like.size()) fail("dimension " + std::to_string(axis - 1) + " of " + c.input_text(0) + " does not exist");
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) like[0] = std::max(like[0], c.input_shape(i)[0]);
+  Shape all = like;
+  all[axis] = 0;
+  graph::Expressions e(c.graph, c.layer.name);
+  std::vector<ValueId> parts;
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-    const Shape& part = c.input_shape(i);
-    Shape like = first;
-    if (part.size() == like.size()) like[1] = part[1];
+    Shape part = c.input_shape(i);
+    all[axis] += part.size() == like.size() ? part[axis] : 0;
+    part[0] = like[0];
+    if (part.size() == like.size()) like[axis] = part[axis];
     if (part != like) {
-      fail("expected inputs that differ in their channels alone, found " + c.input_text(0) + " and " + c.input_text(i));
+      fail("expected inputs that differ in dimension " + std::to_string(axis - 1) + " only, found " + c.input_text(0) +
+           " and " + c.input_text(i));
     }
-    channels += part[1];
+    require_sane_size(all);
+    parts.push_back(e.expand(c.inputs[i], part));
   }
-  Shape all = first;
-  all[1] = channels;
-  require_sane_size(all);
-  return c.graph.add1(GPUNN_OP_CONCAT, c.layer.name,
-                      graph::Attributes::of(gpunn_concat_attrs{.struct_size = 0, .axis = 1}), c.inputs);
+  const gpunn_concat_attrs attrs{.struct_size = 0, .axis = static_cast<int32_t>(axis)};
+  return e.op(GPUNN_OP_CONCAT, parts, graph::Attributes::of(attrs));
 }
 
 }  // namespace

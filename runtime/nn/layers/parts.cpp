@@ -74,6 +74,24 @@ bool is_symmetric(const Margins& margins) {
   return true;
 }
 
+void require_broadcast(const LayerContext& c) {
+  for (std::size_t i = 1; i < c.inputs.size(); ++i) {
+    const Shape &a = c.input_shape(0), &b = c.input_shape(i);
+    const bool fits = a.size() == b.size() &&
+                      std::ranges::equal(a, b, [](int64_t x, int64_t y) { return x == y || x == 1 || y == 1; });
+    if (!fits) {
+      fail("expected inputs of one shape, but for sizes of 1, found " + c.input_text(0) + " and " + c.input_text(i));
+    }
+  }
+}
+
+ValueId permuted(const LayerContext& c, ValueId x, const std::vector<int32_t>& order) {
+  gpunn_transpose_attrs attrs{};
+  attrs.rank = static_cast<int32_t>(order.size());
+  std::ranges::copy(order, attrs.permutation);
+  return c.graph.add1(GPUNN_OP_TRANSPOSE, c.layer.name, Attributes::of(attrs), {x});
+}
+
 ValueId padded(const LayerContext& c, ValueId x, const Margins& margins) {
   if (std::ranges::count(margins, 0) == std::ssize(margins)) return x;
   Shape shape = c.graph.value(x).type.shape;
@@ -85,13 +103,6 @@ ValueId padded(const LayerContext& c, ValueId x, const Margins& margins) {
   }
   require_sane_size(shape);
   return c.graph.add1(GPUNN_OP_PAD, c.layer.name, Attributes::of(attrs), {x});
-}
-
-ValueId permute(const LayerContext& c, ValueId x, const std::vector<int32_t>& order) {
-  gpunn_transpose_attrs attrs{};
-  attrs.rank = static_cast<int32_t>(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) attrs.permutation[i] = order[i];
-  return c.graph.add1(GPUNN_OP_TRANSPOSE, c.layer.name, Attributes::of(attrs), {x});
 }
 
 ValueId joined(graph::Expressions& e, std::vector<ValueId> parts, std::size_t dimension) {

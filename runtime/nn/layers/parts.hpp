@@ -45,8 +45,6 @@ bool is_symmetric(const Margins& margins);
 // x[N,C,...] with zeros around it.
 graph::ValueId padded(const LayerContext& c, graph::ValueId x, const Margins& margins);
 
-// The dimensions in another order, dimension 0, the batch's, included.
-graph::ValueId permute(const LayerContext& c, graph::ValueId x, const std::vector<int32_t>& order);
 // One behind the other along a dimension, as many at a time as the op takes.
 graph::ValueId joined(graph::Expressions& e, std::vector<graph::ValueId> parts, std::size_t dimension);
 
@@ -66,6 +64,17 @@ graph::ValueId over_images(const LayerContext& c, graph::ValueId x,
 
 // The same numbers in another shape; x itself if it has that shape.
 graph::ValueId view(const LayerContext& c, graph::ValueId x, const Shape& shape);
+
+// Throws unless all inputs have one shape, but for sizes of 1.
+void require_broadcast(const LayerContext& c);
+
+// The dimensions, the batch's included, in another order.
+graph::ValueId permuted(const LayerContext& c, graph::ValueId x, const std::vector<int32_t>& order);
+
+// Of f32, towards 0, down, and to the nearest with halves to the even number. Nothing flows back through the numbers.
+graph::ValueId whole(graph::Expressions& e, graph::ValueId x);
+graph::ValueId floor(graph::Expressions& e, graph::ValueId x);
+graph::ValueId rounded(graph::Expressions& e, graph::ValueId x);
 
 // Images of x with their rows and columns multiplied; `mode` is a gpunn_upsampling.
 graph::ValueId enlarge(const LayerContext& c, graph::ValueId x, const Sizes& factor, int32_t mode);

@@ -50,7 +50,21 @@ ValueId transpose(const LayerContext& c) {
   }
   std::vector<int32_t> order{0};
   for (const int64_t from : permutation) order.push_back(static_cast<int32_t>(from) + 1);
-  return permute(c, c.inputs[0], order);
+  return permuted(c, c.inputs[0], order);
+}
+
+ValueId expand(const LayerContext& c) {
+  const Shape x = c.input_shape();
+  Shape to = c.arguments.list("shape");
+  to.insert(to.begin(), x[0]);
+  bool fits = to.size() == x.size();
+  for (std::size_t i = 0; fits && i < x.size(); ++i) fits = x[i] == to[i] || x[i] == 1;
+  if (!fits) {
+    fail("a sample of " + to_string(Shape(x.begin() + 1, x.end())) + " can't be repeated to " +
+         to_string(Shape(to.begin() + 1, to.end())));
+  }
+  require_sane_size(to);
+  return graph::Expressions(c.graph, c.layer.name).expand(c.inputs[0], to);
 }
 
 ValueId pad(const LayerContext& c) {
@@ -93,7 +107,7 @@ ValueId pixel_shuffle(const LayerContext& c) {
   require_channels_in_multiple(x, f * f, "factor^2");
   const int64_t channels = x[1] / (f * f);
   const ValueId blocks = view(c, c.inputs[0], {x[0], channels, f, f, x[2], x[3]});
-  const ValueId y = permute(c, blocks, {0, 1, 4, 2, 5, 3});
+  const ValueId y = permuted(c, blocks, {0, 1, 4, 2, 5, 3});
   return view(c, y, {x[0], channels, x[2] * f, x[3] * f});
 }
 
@@ -101,7 +115,7 @@ ValueId pixel_shuffle(const LayerContext& c) {
 
 LayerFunctions shape_layers() {
   return {
-      {"flatten", flatten}, {"reshape", reshape}, {"transpose", transpose},
+      {"flatten", flatten}, {"reshape", reshape}, {"transpose", transpose},         {"expand", expand},
       {"pad", pad},         {"slice", slice},     {"pixel_shuffle", pixel_shuffle},
   };
 }

@@ -1,3 +1,4 @@
+// The attributes of ops by name: the members of the structs of op_attrs.h.
 #pragma once
 
 #include <gpunn/ops.hpp>
@@ -11,14 +12,14 @@
 
 #include "graph/attributes.hpp"
 
-namespace gpunn::eager {
+namespace gpunn::graph {
 
 // A member of an attribute struct of op_attrs.h, as the caller sees it.
 struct AttributeField {
-  AttributeInfo info;
+  eager::AttributeInfo info;
   std::string_view member;  // its name in the struct
   std::size_t offset = 0;   // in the struct, in bytes
-  void (*write)(void* member, const AttributeValue& value) = nullptr;
+  void (*write)(void* member, const eager::AttributeValue& value) = nullptr;
   std::vector<int32_t> only_of = {};  // ops; empty: all that have the struct
 };
 
@@ -40,6 +41,6 @@ std::vector<const AttributeField*> attribute_fields(int32_t op);
 
 // The op's struct. Throws Error(usage), with the op's name, if a name is unknown, a value is missing or of another
 // kind, or lists differ in length.
-graph::Attributes attributes_of(int32_t op, std::string_view op_name, std::span<const NamedAttribute> values);
+Attributes attributes_of(int32_t op, std::string_view op_name, std::span<const eager::NamedAttribute> values);
 
-}  // namespace gpunn::eager
+}  // namespace gpunn::graph

@@ -1,4 +1,4 @@
-#include "eager/attributes.hpp"
+#include "graph/op_attributes.hpp"
 
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
@@ -43,6 +43,15 @@ std::string_view name_of(AttributeKind kind) {
   }
   return "?";
 }
+
+}  // namespace gpunn::eager
+
+namespace gpunn::graph {
+
+using eager::AttributeInfo;
+using eager::AttributeKind;
+using eager::AttributeValue;
+using eager::NamedAttribute;
 
 namespace {
 
@@ -618,7 +627,7 @@ const AttributeValue* value_of(const AttributeField& field, std::span<const Name
 
 }  // namespace
 
-graph::Attributes attributes_of(int32_t op, std::string_view op_name, std::span<const NamedAttribute> values) {
+Attributes attributes_of(int32_t op, std::string_view op_name, std::span<const NamedAttribute> values) {
   const std::vector<const AttributeField*> fields = attribute_fields(op);
   const auto fail = [&](const std::string& what) { throw Error(std::string(op_name) + ": " + what, ExitCode::usage); };
   std::vector<std::string> names;
@@ -653,7 +662,7 @@ graph::Attributes attributes_of(int32_t op, std::string_view op_name, std::span<
     const auto member = static_cast<int32_t>(rank.value_or(0));
     std::memcpy(bytes.data() + layout->rank_offset, &member, sizeof(member));
   }
-  return graph::Attributes::of_struct(std::move(bytes));
+  return Attributes::of_struct(std::move(bytes));
 }
 
-}  // namespace gpunn::eager
+}  // namespace gpunn::graph

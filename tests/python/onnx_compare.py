@@ -1,0 +1,74 @@
+"""What gpunn makes of an ONNX file for one array of input, and how that differs from the right answer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import gpunn
+
+Array = npt.NDArray[Any]
+
+
+IMAGES = 4  # dimensions of a batch of images
+
+
+class UnusableError(Exception):
+    """A file was loaded, but the model does not take the input of the file's graph."""
+
+
+def run(file: Path, x: Array) -> Array:
+    """The output for the input that the file's graph takes. A refusal raises :class:`gpunn.Error`.
+
+    The array is a batch if the model's samples have one dimension less. Otherwise it is one sample, and the dimension
+    of one row is taken off the answer. Images whose channels the graph puts first are given with channels first, as
+    docs/onnx-import.md says.
+    """
+    model = gpunn.load(file, backend="cpu", threads=1, max_batch=max(1, len(x)) if x.ndim else 1)
+    sample = tuple(model.inputs[0].shape)
+    whole = len(sample) == x.ndim and sample == x.shape
+    if sample != x.shape[1:] and x.ndim == IMAGES and sample == (x.shape[3], x.shape[1], x.shape[2]):
+        x = np.ascontiguousarray(np.moveaxis(x, 3, 1))
+    try:
+        found = np.asarray(model.run(x[np.newaxis] if whole else x, "outputs"))
+    except gpunn.Error as error:
+        raise UnusableError(str(error)) from error
+    return found[0] if whole and found.shape[:1] == (1,) else found
+
+
+def reason(error: Exception) -> str:
+    """A refusal without its file and node, names, shapes and fractions, so that equal reasons can be counted."""
+    lines = [line.strip() for line in str(error).strip().splitlines()]
+    # An error of several nodes has a line for each.
+    text = next((line for line in lines if re.match(r"[\w.]+ '", line)), lines[-1])
+    text = re.sub(r"^(?:\S+\.onnx: )?(?:[\w.]+ '[^']*' \(opset \d+\): )?", "", text)
+    text = re.sub(r"'[^']*'", "'...'", text)
+    text = re.sub(r"-?\d+\.\d[\d.e+-]*", "...", text)
+    return re.sub(r"\[[^\]]*[\dN][^\]]*\]", "[...]", text)
+
+
+def difference(found: Array, expected: Array, rtol: float, atol: float) -> str:
+    """Why the answers are not equal; empty if they are. NaN equals NaN. The type of numbers does not count."""
+    # A sample without dimensions is a row of one number.
+    if expected.shape == () and found.shape == (1,):
+        found = found.reshape(())
+    if found.shape != expected.shape:
+        return f"shape {list(found.shape)}, expected {list(expected.shape)}"
+    left, right = found.astype(np.float64), expected.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        equal = (left == right) | (np.abs(left - right) <= atol + rtol * np.abs(right))
+    equal |= np.isnan(left) & np.isnan(right)
+    # An infinite number is within any tolerance of an infinite one.
+    equal &= (np.isinf(left) == np.isinf(right)) & (np.sign(left) == np.sign(right)) | ~np.isinf(right) & ~np.isinf(
+        left
+    )
+    if equal.all():
+        return ""
+    at = tuple(int(i) for i in np.argwhere(~equal)[0])
+    return (
+        f"{int((~equal).sum())} of {equal.size} numbers differ, at {list(at)}: {left[at]:.9g}, expected {right[at]:.9g}"
+    )
