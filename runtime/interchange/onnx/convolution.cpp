@@ -106,7 +106,7 @@ void transposed_convolution(Call& call) {
 }  // namespace
 
 std::vector<OpRow> convolution_rows() {
-  return {{"Conv", 1, convolution, BatchIn::rows}, {"ConvTranspose", 1, transposed_convolution, BatchIn::rows}};
+  return {{"Conv", 1, convolution, BatchIn::frames}, {"ConvTranspose", 1, transposed_convolution, BatchIn::frames}};
 }
 
 }  // namespace gpunn::interchange

@@ -488,6 +488,8 @@ void Importer::import_in_place(const OpRow& row, const Call& call, std::vector<c
     return row.import(as_it_is);
   }
   const BatchPlace place = place_of(**first);
+  const bool takes_one = row.batch == BatchIn::front ||
+                         (row.batch == BatchIn::frames && place.is_outside() && (*first)->shape.front().factor == 1);
   Call scratch(*this, call.node(), call.opset(), {});
   std::vector<Value> turned(inputs.size());
   std::size_t rank = 0;
@@ -497,12 +499,12 @@ void Importer::import_in_place(const OpRow& row, const Call& call, std::vector<c
       throw Unsupported("takes values of " + to_string((*first)->shape) + " and " + to_string(inputs[i]->shape) +
                         ", whose batches are in different places");
     }
-    turned[i] = row.batch == BatchIn::front ? one_as_batch(scratch, *inputs[i]) : batch_first(scratch, *inputs[i]);
+    turned[i] = takes_one ? one_as_batch(scratch, *inputs[i]) : batch_first(scratch, *inputs[i]);
     inputs[i] = &turned[i];
     rank = std::max(rank, (*first)->shape.size());
   }
   Call with_batch_first(*this, call.node(), call.opset(), std::move(inputs));
-  if (row.batch == BatchIn::front) {
+  if (takes_one) {
     with_batch_first.set_one_as_batch();
   } else {
     with_batch_first.set_place(place, rank == 0);

@@ -158,9 +158,10 @@ class Call {
 
 // Where the batch of the inputs may be for an operator.
 enum class BatchIn {
-  any,    // it keeps account of the place itself
-  rows,   // anywhere: it gets the batch in front, and gives it so
-  front,  // in the first dimension
+  any,     // it keeps account of the place itself
+  rows,    // anywhere: it gets the batch in front, and gives it so
+  front,   // in the first dimension
+  frames,  // likewise, or a part of the first dimension: then it gets the batch in front, and gives it so
 };
 
 // How a node of one op type is imported, from one opset on up to the next row of that type.

@@ -187,6 +187,13 @@ std::optional<Value> regrouped_around(Call& call, const Value& x, const Sizes& t
 }  // namespace
 
 std::optional<Value> regrouped(Call& call, const Value& x, const Sizes& to) {
+  // With the batch in front before and after, a row is any other shape of as many values.
+  if (!is_placed(x) && to.size() > 1 && x.shape.front() == Size{1, true} && to.front() == Size{1, true}) {
+    Shape row;
+    for (std::size_t i = 1; i < to.size(); ++i) row.push_back(to[i].factor);
+    const bool has_batch_twice = std::any_of(to.begin() + 1, to.end(), [](const Size& size) { return size.of_batch; });
+    if (!has_batch_twice && checked_count(row) == checked_count(row_of(x))) return call.reshaped(x, row);
+  }
   if (place_of(x).is_outside()) return regrouped_outside(call, x, to);
   // With the batch in front before and after, a row is any other shape of as many values.
   if (!is_placed(x) && to.size() > 1 && to.front() == Size{1, true}) {

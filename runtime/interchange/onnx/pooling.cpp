@@ -95,10 +95,10 @@ const OpRow& fused_adaptive_pooling() {
 }
 
 std::vector<OpRow> pooling_rows() {
-  return {{"MaxPool", 1, max_pool, BatchIn::rows},
-          {"AveragePool", 1, average_pool, BatchIn::rows},
-          {"LpPool", 2, lp_pool, BatchIn::rows},
-          {"GlobalLpPool", 2, global_lp_pool, BatchIn::rows}};
+  return {{"MaxPool", 1, max_pool, BatchIn::frames},
+          {"AveragePool", 1, average_pool, BatchIn::frames},
+          {"LpPool", 2, lp_pool, BatchIn::frames},
+          {"GlobalLpPool", 2, global_lp_pool, BatchIn::frames}};
 }
 
 }  // namespace gpunn::interchange

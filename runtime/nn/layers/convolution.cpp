@@ -72,13 +72,13 @@ Sizes before(const Margins& margins) {
 // x[N, C, ...] as [N, planes, C, rows * columns].
 ValueId planes_first(const LayerContext& c, ValueId x) {
   const Shape s = c.graph.value(x).type.shape;
-  return permute(c, view(c, x, {s[0], s[1], s[2], s[3] * s[4]}), {0, 2, 1, 3});
+  return permuted(c, view(c, x, {s[0], s[1], s[2], s[3] * s[4]}), {0, 2, 1, 3});
 }
 
 // The reverse of it.
 ValueId channels_first(const LayerContext& c, ValueId x, int64_t rows, int64_t columns) {
   const Shape s = c.graph.value(x).type.shape;
-  return view(c, permute(c, x, {0, 2, 1, 3}), {s[0], s[2], s[1], rows, columns});
+  return view(c, permuted(c, x, {0, 2, 1, 3}), {s[0], s[2], s[1], rows, columns});
 }
 
 // A weight [A, B, ...] of images, where B holds the planes of volumes.

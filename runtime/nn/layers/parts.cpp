@@ -105,13 +105,6 @@ ValueId padded(const LayerContext& c, ValueId x, const Margins& margins) {
   return c.graph.add1(GPUNN_OP_PAD, c.layer.name, Attributes::of(attrs), {x});
 }
 
-ValueId permute(const LayerContext& c, ValueId x, const std::vector<int32_t>& order) {
-  gpunn_transpose_attrs attrs{};
-  attrs.rank = static_cast<int32_t>(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) attrs.permutation[i] = order[i];
-  return c.graph.add1(GPUNN_OP_TRANSPOSE, c.layer.name, Attributes::of(attrs), {x});
-}
-
 ValueId joined(graph::Expressions& e, std::vector<ValueId> parts, std::size_t dimension) {
   const gpunn_concat_attrs attrs{.struct_size = 0, .axis = static_cast<int32_t>(dimension)};
   while (parts.size() > 1) {

@@ -45,8 +45,6 @@ bool is_symmetric(const Margins& margins);
 // x[N,C,...] with zeros around it.
 graph::ValueId padded(const LayerContext& c, graph::ValueId x, const Margins& margins);
 
-// The dimensions in another order, dimension 0, the batch's, included.
-graph::ValueId permute(const LayerContext& c, graph::ValueId x, const std::vector<int32_t>& order);
 // One behind the other along a dimension, as many at a time as the op takes.
 graph::ValueId joined(graph::Expressions& e, std::vector<graph::ValueId> parts, std::size_t dimension);
 

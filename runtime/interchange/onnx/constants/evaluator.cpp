@@ -64,6 +64,26 @@ void require_same_type(const Constant& a, const Constant& b) {
                     "; ONNX wants one type, as a Cast gives it");
 }
 
+GivenShape given_shape(const Call& call, std::size_t input) {
+  GivenShape given;
+  const Constant& wanted = call.constant(input, "the shape");
+  if (is_floating(wanted.element)) throw Unsupported("the shape must be integers");
+  for (const Size& size : wanted.integers) {
+    if (size.of_batch && (given.batch || size.factor != 1)) {
+      throw Unsupported("the shape depends on the size of the batch twice");
+    }
+    if (size.of_batch) given.batch = given.sizes.size();
+    given.sizes.push_back(size.factor);
+  }
+  return given;
+}
+
+void give_rows(Call& call, Constant constant, const GivenShape& given) {
+  Value value = constant_value(std::move(constant));
+  if (given.batch) value.shape[*given.batch] = {1, true};
+  call.give(std::move(value));
+}
+
 std::vector<double> numbers_of(const Constant& constant) {
   std::vector<double> result(constant.count());
   for (std::size_t i = 0; i < result.size(); ++i) result[i] = constant.number(i);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,6 +62,16 @@ Constant rounded_constant(Element element, Shape shape, std::vector<double> valu
 Constant truths_constant(Shape shape, const std::vector<bool>& values);
 // Makes int64 numbers.
 Constant places_constant(Shape shape, const std::vector<int64_t>& values);
+
+// A shape that a constant is given, of which one dimension may be the batch: as many equal parts as it has rows are
+// kept as one.
+struct GivenShape {
+  Shape sizes;
+  std::optional<std::size_t> batch;
+};
+GivenShape given_shape(const Call& call, std::size_t input);
+// Gives a constant of such a shape.
+void give_rows(Call& call, Constant constant, const GivenShape& given);
 
 // Gives each number as one of another type, as Cast does.
 Constant cast_constant(const Constant& from, Element to, bool saturates = true, const std::string& round_mode = "up");

@@ -33,8 +33,9 @@ void constant_of_shape(Call& call) {
   const Constant* value = call.tensor("value");
   if (value != nullptr && value->count() != 1) throw Unsupported("its value is not one number");
   const Constant zero = floats_constant({1}, {0});
-  call.give_constant(
-      moved(call, value == nullptr ? zero : *value, call.integers(0, "the shape"), [](int64_t) { return int64_t{0}; }));
+  const GivenShape given = given_shape(call, 0);
+  give_rows(call, moved(call, value == nullptr ? zero : *value, given.sizes, [](int64_t) { return int64_t{0}; }),
+            given);
 }
 
 void give_shape(Call& call) {

@@ -22,18 +22,13 @@ Constant expanded(Call& call, const Constant& from, const Shape& shape) {
 }
 
 void expand(Call& call) {
-  const Constant &from = call.constant(0, "the data"), &wanted = call.constant(1, "the shape");
-  if (wanted.integers.empty() || wanted.integers.front() != Size{1, true}) {
-    return call.give_constant(expanded(call, from, broadcast_shape(from.shape, call.integers(1, "the shape"))));
+  const Constant& from = call.constant(0, "the data");
+  const GivenShape given = given_shape(call, 1);
+  const Shape shape = broadcast_shape(from.shape, given.sizes);
+  if (given.batch && (shape.size() != given.sizes.size() || shape[*given.batch] != 1)) {
+    throw Unsupported("its constant differs along the batch");
   }
-  // As many equal rows as the batch has, such as those of a class token, are kept as one.
-  Constant row = wanted;
-  row.integers.front() = {1, false};
-  const Shape sizes = integers_of(row), shape = broadcast_shape(from.shape, sizes);
-  if (shape.size() != sizes.size() || shape.front() != 1) throw Unsupported("its constant differs along the batch");
-  Value one = constant_value(expanded(call, from, shape));
-  one.shape.front() = {1, true};
-  call.give(std::move(one));
+  give_rows(call, expanded(call, from, shape), given);
 }
 
 void transpose(Call& call) {
