@@ -29,6 +29,7 @@ ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "Elu": ("alpha",), "Selu": ("alpha", "gamma"), "LeakyRelu": ("alpha",), "HardSigmoid": ("alpha", "beta"),
     "Shrink": ("lambd", "bias"), "ThresholdedRelu": ("alpha",), "Celu": ("alpha",),
 }  # fmt: skip
+LARGEST_ANGLE = 1e5  # of larger ones gpunn gives NaN
 SAFE = {"Log": "Abs", "Sqrt": "Abs", "Asin": "Tanh", "Acos": "Tanh", "Atanh": "Tanh"}
 
 
@@ -37,6 +38,8 @@ def function(draw: Draw, name: str) -> str:
     op = draw.choose([op for since, ops in FUNCTIONS.items() if draw.opset >= since for op in ops.split()])
     if op in SAFE and draw.chance(0.6):
         name = draw.node(SAFE[op], [name])
+    if op in ("Sin", "Cos", "Tan") and not np.all(np.abs(draw.values[name]) <= LARGEST_ANGLE):
+        name = draw.node("Tanh", [name])
     attributes: dict[str, Any] = {
         key: round(abs(float(draw.rng.normal(0.5, 0.4))) + 0.05, 3)
         for key in ATTRIBUTES.get(op, ())

@@ -28,7 +28,7 @@ std::string check_affine(const LayerArguments& arguments) {
 
 std::vector<LayerType> function_layers() {
   using V = LayerValue;
-  constexpr double kLargest = 3.4e38;  // of f32
+  constexpr double kLargest = 3.4028234663852886e38;  // of f32
   return {
       {"elu",
        "x where it is above 0, else alpha * (exp(x) - 1). (Clevert et al., 2015.)",

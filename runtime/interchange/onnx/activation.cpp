@@ -120,36 +120,28 @@ void shrink(Call& call) {
       choice_of(call, comparison_of(call, "greater", x, number(bound)), difference_of(call, x, number(bias)), below));
 }
 
-// A bound that is not there, or is infinite, leaves its side open.
-Value bounded(Call& call, const Value& x, const std::optional<Value>& bound, const char* layer, float open) {
-  if (!bound) return x;
-  if (bound->constant && checked_count(bound->constant->shape) == 1) {
-    const float value = as_floats(*bound->constant).floats->front();
-    if (value == open) return x;
-    if (value == 0 && open > 0) return elementwise(call, "minimum", {x, *bound});
-    if (value == 0) return elementwise(call, "relu", {x});
-  }
-  return elementwise(call, layer, {x, *bound});
+// A bound as a number, if layers can have it as one.
+std::optional<double> finite(const Value& bound) {
+  if (!bound.constant || checked_count(bound.constant->shape) != 1) return std::nullopt;
+  const double value = as_floats(*bound.constant).floats->front();
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-std::optional<double> finite(const std::optional<Value>& bound) {
-  if (!bound || !bound->constant || checked_count(bound->constant->shape) != 1) return std::nullopt;
-  const double value = as_floats(*bound->constant).floats->front();
-  return std::isfinite(value) && std::abs(value) <= 3.4e38 ? std::optional(value) : std::nullopt;
-}
-
-// min(max(x, low), high)
-void clip_between(Call& call, const std::optional<Value>& low, const std::optional<Value>& high) {
+// min(max(x, low), high). A bound that is not there is the lowest or the highest of all numbers.
+void clip_between(Call& call, const std::optional<Value>& lower, const std::optional<Value>& upper) {
   const Value& x = call.data_anywhere(0);
+  constexpr float kMost = std::numeric_limits<float>::max();
+  const Value low = lower.value_or(number(-kMost)), high = upper.value_or(number(kMost));
   const std::optional<double> least = finite(low), most = finite(high);
   Value y;
-  if (least == 0.0 && most == 6.0) {
+  if (!is_floating(x.element) && !lower && !upper) {
+    y = x;
+  } else if (least == 0.0 && most == 6.0) {
     y = elementwise(call, "relu6", {x});
   } else if (least && most && *least <= *most) {
     y = elementwise(call, "clamp", {x}, {{"low", {text(*least)}}, {"high", {text(*most)}}});
   } else {
-    constexpr float kInfinity = std::numeric_limits<float>::infinity();
-    y = bounded(call, bounded(call, x, low, "maximum", -kInfinity), high, "minimum", kInfinity);
+    y = elementwise(call, "minimum", {elementwise(call, "maximum", {x, low}), high});
   }
   y.element = x.element;
   call.give(std::move(y));

@@ -215,9 +215,8 @@ void Call::require_first_output_alone(const char* reason) const {
 Value Call::in_place(Value value) {
   if (value.constant || is_placed(value)) return value;
   if (is_one_as_batch_) return batch_as_one(*this, value);
-  if (place_ == BatchPlace()) return value;
-  const std::size_t rank = are_numbers_ ? 0 : value.shape.size() - place_.shift();
-  return placed(*this, value, place_, rank);
+  if (place_ == BatchPlace() && extra_ == 0) return value;
+  return placed(*this, value, place_, value.shape.size() - place_.shift() - extra_);
 }
 
 void Call::give(std::size_t output, Value value) {
@@ -258,11 +257,13 @@ Value Call::apply(const std::string& op, const std::vector<Value>& inputs, std::
 
 Value Call::reshaped(const Value& x, const Shape& row) {
   if (x.shape == batch_of(row)) return x;
-  if (row.size() == 1) return layer("flatten", {&x}, {}, row, "flat");
   if (row.empty() || row.size() > 7) {
     throw Unsupported("gives rows of " + gpunn::to_string(row) + "; layers give 1 to 7 dimensions");
   }
-  return layer("reshape", {&x}, {{"shape", texts(row)}}, row, "shape");
+  Value y = row.size() == 1 ? layer("flatten", {&x}, {}, row, "flat")
+                            : layer("reshape", {&x}, {{"shape", texts(row)}}, row, "shape");
+  y.element = x.element;
+  return y;
 }
 
 Value Call::transposed(const Value& x, const std::vector<int64_t>& permutation) {
@@ -281,7 +282,9 @@ Value Call::transposed(const Value& x, const std::vector<int64_t>& permutation) 
     for (std::size_t i = 0; i < both.size(); ++i) source.shape[static_cast<std::size_t>(both[i]) + 1].factor = row[i];
     return transposed(source, both);
   }
-  return layer("transpose", {&x}, {{"permutation", texts(permutation)}}, row, "order");
+  Value y = layer("transpose", {&x}, {{"permutation", texts(permutation)}}, row, "order");
+  y.element = x.element;
+  return y;
 }
 
 Value Call::scaled(const Value& x, double factor) {

@@ -490,6 +490,7 @@ void Importer::import_in_place(const OpRow& row, const Call& call, std::vector<c
   const BatchPlace place = place_of(**first);
   const bool takes_one = row.batch == BatchIn::front ||
                          (row.batch == BatchIn::frames && place.is_outside() && (*first)->shape.front().factor == 1);
+  const std::size_t given = (*first)->shape.size();
   Call scratch(*this, call.node(), call.opset(), {});
   std::vector<Value> turned(inputs.size());
   std::size_t rank = 0;
@@ -501,13 +502,13 @@ void Importer::import_in_place(const OpRow& row, const Call& call, std::vector<c
     }
     turned[i] = takes_one ? one_as_batch(scratch, *inputs[i]) : batch_first(scratch, *inputs[i]);
     inputs[i] = &turned[i];
-    rank = std::max(rank, (*first)->shape.size());
+    rank = std::max(rank, turned[i].shape.size());
   }
   Call with_batch_first(*this, call.node(), call.opset(), std::move(inputs));
   if (takes_one) {
     with_batch_first.set_one_as_batch();
   } else {
-    with_batch_first.set_place(place, rank == 0);
+    with_batch_first.set_place(place, rank - place.shift() - given);
   }
   row.import(with_batch_first);
 }

@@ -89,11 +89,11 @@ class Call {
   // A value of a layer, wherever its batch is.
   const Value& data_anywhere(std::size_t i) const;
   Shape sample(std::size_t i) const;  // the shape of a row of it
-  // Says that the inputs, whose batch is there, are given with the batch in front, and that so is what is given.
-  // are_numbers: in the file they have no dimension.
-  void set_place(const BatchPlace& place, bool are_numbers = false) {
+  // Says that the inputs, whose batch is there, are given with the batch in front, and that so is what is given. extra:
+  // dimensions of 1 that only layers have, since a row has at least one.
+  void set_place(const BatchPlace& place, std::size_t extra = 0) {
     place_ = place;
-    are_numbers_ = are_numbers;
+    extra_ = extra;
   }
   const BatchPlace& place() const { return place_; }
   // Says that the first dimension of the inputs, of 1, stands for the batch, which is outside.
@@ -153,7 +153,8 @@ class Call {
   int64_t opset_;
   std::vector<const Value*> inputs_;
   BatchPlace place_;
-  bool are_numbers_ = false, is_one_as_batch_ = false;
+  std::size_t extra_ = 0;
+  bool is_one_as_batch_ = false;
 };
 
 // Where the batch of the inputs may be for an operator.
