@@ -8,7 +8,7 @@
 #include "interchange/onnx/elements.hpp"
 #include "interchange/onnx/importer.hpp"
 #include "interchange/onnx/placement.hpp"
-#include "interchange/onnx/quantization.hpp"
+#include "interchange/onnx/nodes/quantization.hpp"
 
 namespace gpunn::interchange {
 

@@ -63,11 +63,9 @@ std::vector<Resized> by_sizes(Call& call, const Constant& wanted, const std::vec
 }
 
 ResizePlan plan_10(const Call& call, const std::vector<double>& scales) {
-  // ONNX's text up to opset 10 does not say which pixel is the nearest one.
+  // ONNX's text up to opset 10 does not say where the pixels of the result lie.
   const bool is_whole = std::ranges::all_of(scales, [](double scale) { return scale == std::floor(scale); });
-  if (!is_whole && call.word("mode", "nearest") == "nearest") {
-    throw Unsupported("repeats pixels by a factor that is not whole, which opset 11 defines first");
-  }
+  if (!is_whole) throw Unsupported("resizes by a factor that is not whole, which opset 11 defines first");
   return {.rule = {.mode = call.word("mode", "nearest"), .places = "asymmetric", .rounding = "floor"},
           .dimensions = by_scales(call, scales)};
 }

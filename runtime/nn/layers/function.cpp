@@ -84,9 +84,10 @@ ValueId clamp(const LayerContext& c) {
   return clamped(e, c.inputs[0], c.arguments.number("low"), c.arguments.number("high"));
 }
 
+// Without the sign of a negative zero, which a maximum may keep.
 ValueId abs(const LayerContext& c) {
   Expressions e = formula(c);
-  return absolute(e, c.inputs[0]);
+  return e.add(absolute(e, c.inputs[0]), e.constant(0));
 }
 ValueId exp(const LayerContext& c) { return formula(c).exp(c.inputs[0]); }
 ValueId log(const LayerContext& c) { return formula(c).log(c.inputs[0]); }

@@ -98,13 +98,19 @@ ValueId atan(Expressions& e, ValueId x) {
   return e.select(is_negative(e, x), negated(e, y), y);
 }
 
+// exp(x) / 2, which is finite where exp(x) is not yet.
+ValueId half_exp(Expressions& e, ValueId x) {
+  const ValueId root = e.exp(e.scaled(x, 0.5));
+  return e.mul(e.scaled(root, 0.5), root);
+}
+
 ValueId sinh(Expressions& e, ValueId x) {
-  const ValueId far = e.scaled(e.sub(e.exp(x), e.exp(negated(e, x))), 0.5);
+  const ValueId far = e.sub(half_exp(e, x), half_exp(e, negated(e, x)));
   const ValueId near = odd_series(e, x, {2.03721912945e-4, 8.33028376239e-3, 1.66667160211e-1});
   return e.select(e.less(magnitude(e, x), e.constant(1)), near, far);
 }
 
-ValueId cosh(Expressions& e, ValueId x) { return e.scaled(e.add(e.exp(x), e.exp(negated(e, x))), 0.5); }
+ValueId cosh(Expressions& e, ValueId x) { return e.add(half_exp(e, x), half_exp(e, negated(e, x))); }
 
 ValueId asinh(Expressions& e, ValueId x) {
   // Beyond kLarge x^2 overflows, and log(2 |x|) is exact to f32.

@@ -89,6 +89,9 @@ void quantize(Call& call) {
   if (scales.element != Element::f8e8m0) require_floating(scales);
   const Constant* const zeros = zero_points(call, scales);
   const Element element = quantized_type(call, zeros);
+  for (std::size_t i = 0; i < scales.count(); ++i) {
+    if (!(scales.number(i) > 0)) throw Unsupported("its scale " + text(scales.number(i)) + " is not above 0");
+  }
   // The quotient is rounded to a type before it is rounded to a number of steps.
   const auto precision = static_cast<Element>(call.integer("precision", 0));
   const Element computed = precision != Element::none                                    ? precision

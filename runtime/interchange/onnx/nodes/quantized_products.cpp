@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "interchange/onnx/elements.hpp"
-#include "interchange/onnx/quantization.hpp"
+#include "interchange/onnx/nodes/quantization.hpp"
 
 namespace gpunn::interchange {
 

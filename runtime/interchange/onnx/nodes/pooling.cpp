@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "interchange/onnx/window.hpp"
+#include "interchange/onnx/nodes/window.hpp"
 
 namespace gpunn::interchange {
 

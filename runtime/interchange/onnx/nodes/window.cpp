@@ -1,4 +1,4 @@
-#include "interchange/onnx/window.hpp"
+#include "interchange/onnx/nodes/window.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "interchange/onnx/fold.hpp"
-#include "interchange/onnx/linear.hpp"
+#include "interchange/onnx/nodes/linear.hpp"
 
 namespace gpunn::interchange {
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "interchange/onnx/window.hpp"
+#include "interchange/onnx/nodes/window.hpp"
 
 namespace gpunn::interchange {
 

@@ -15,22 +15,22 @@ namespace {
 
 // A function of a cell: its name in a layer's keys, and the numbers that it has. Those without a default have to be in
 // the file: ONNX leaves open what they are.
-struct Function {
+struct GateFunction {
   std::string_view onnx, name;
   bool has_alpha = false, has_beta = false;
   std::optional<double> alpha = {}, beta = {};
 };
-constexpr Function kFunctions[] = {{"relu", "relu"},
-                                   {"tanh", "tanh"},
-                                   {"sigmoid", "sigmoid"},
-                                   {"softsign", "softsign"},
-                                   {"softplus", "softplus"},
-                                   {"affine", "affine", true, true},
-                                   {"leakyrelu", "leaky_relu", true, false, 0.01},
-                                   {"thresholdedrelu", "thresholded_relu", true},
-                                   {"scaledtanh", "scaled_tanh", true, true},
-                                   {"hardsigmoid", "hard_sigmoid", true, true, 0.2, 0.5},
-                                   {"elu", "elu", true, false, 1.0}};
+constexpr GateFunction kGateFunctions[] = {{"relu", "relu"},
+                                           {"tanh", "tanh"},
+                                           {"sigmoid", "sigmoid"},
+                                           {"softsign", "softsign"},
+                                           {"softplus", "softplus"},
+                                           {"affine", "affine", true, true},
+                                           {"leakyrelu", "leaky_relu", true, false, 0.01},
+                                           {"thresholdedrelu", "thresholded_relu", true},
+                                           {"scaledtanh", "scaled_tanh", true, true},
+                                           {"hardsigmoid", "hard_sigmoid", true, true, 0.2, 0.5},
+                                           {"elu", "elu", true, false, 1.0}};
 
 // What the three operators differ in. `gates` are ONNX's numbers of the gates in the order of layers; `functions` are
 // the beginnings of the keys of the functions, in ONNX's order.
@@ -70,8 +70,8 @@ std::vector<Keys> functions_of(const Call& call, const Kind& kind, std::size_t d
   for (std::size_t i = 0; i < names.size(); ++i) {
     std::string name = names[i];
     std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    const auto* const found = std::ranges::find(kFunctions, name, &Function::onnx);
-    if (found == std::end(kFunctions)) throw Unsupported("its activation " + names[i] + " is not known");
+    const auto* const found = std::ranges::find(kGateFunctions, name, &GateFunction::onnx);
+    if (found == std::end(kGateFunctions)) throw Unsupported("its activation " + names[i] + " is not known");
     const std::string& prefix = kind.functions[i % count].first;
     Keys& keys = result[i / count];
     keys.push_back({prefix + "activation", {std::string(found->name)}});
@@ -113,7 +113,7 @@ const std::vector<float>& numbers_of(const Call& call, std::size_t input, const 
   return *found.floats;
 }
 
-Value sliced(Call& call, const Value& x, std::size_t dimension, int64_t start, int64_t size) {
+Value sliced_row(Call& call, const Value& x, std::size_t dimension, int64_t start, int64_t size) {
   Shape row = row_of(x);
   if (row[dimension] == size) return x;
   row[dimension] = size;
@@ -170,18 +170,18 @@ class Recurrent {
       const Value y = layer(one, output);
       for (int64_t i = 0; i < one.directions; ++i) {
         if (output == "last") {
-          last.push_back(sliced(call_, call_.reshaped(y, {one.directions, units_}), 0, i, 1));
+          last.push_back(sliced_row(call_, call_.reshaped(y, {one.directions, units_}), 0, i, 1));
           continue;
         }
         const int64_t rows = row_of(y)[0];
-        const Value own = call_.reshaped(sliced(call_, call_.reshaped(y, {rows, one.directions, units_}), 1, i, 1),
+        const Value own = call_.reshaped(sliced_row(call_, call_.reshaped(y, {rows, one.directions, units_}), 1, i, 1),
                                          {1, rows, units_});
-        states.push_back(sliced(call_, own, 1, 0, steps_));
+        states.push_back(sliced_row(call_, own, 1, 0, steps_));
         const bool is_reverse = one.direction == "reverse" || i == 1;
         if (wants_last) {
-          last.push_back(call_.reshaped(sliced(call_, own, 1, is_reverse ? 0 : steps_ - 1, 1), {1, units_}));
+          last.push_back(call_.reshaped(sliced_row(call_, own, 1, is_reverse ? 0 : steps_ - 1, 1), {1, units_}));
         }
-        if (wants_cell) cells.push_back(call_.reshaped(sliced(call_, own, 1, steps_, 1), {1, units_}));
+        if (wants_cell) cells.push_back(call_.reshaped(sliced_row(call_, own, 1, steps_, 1), {1, units_}));
       }
     }
     if (!states.empty() && (wants_states || !wants_last)) {
@@ -317,7 +317,7 @@ class Recurrent {
         continue;
       }
       const Value all = in_front(call_, kFirstState + i, layout_, {directions_, units_});
-      data.push_back(sliced(call_, all, 0, one.first, one.directions));
+      data.push_back(sliced_row(call_, all, 0, one.first, one.directions));
     }
     std::vector<const Value*> from = {&x_};
     for (std::size_t i = data.size(); i-- > 0;) from.push_back(&data[i]);

@@ -1,4 +1,4 @@
-#include "interchange/onnx/linear.hpp"
+#include "interchange/onnx/nodes/linear.hpp"
 
 #include <algorithm>
 #include <cstddef>

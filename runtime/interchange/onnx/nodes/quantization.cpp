@@ -1,4 +1,4 @@
-#include "interchange/onnx/quantization.hpp"
+#include "interchange/onnx/nodes/quantization.hpp"
 
 #include <gpunn/float_formats.hpp>
 
