@@ -238,7 +238,7 @@ CaseSpec case_of(const EightBits& e, const std::string& note = "") {
   // Powers of two and their multiples: every sum is exact in f32.
   const Generator scales = listed({1.0 / 512, 1.0 / 1024, 1.0 / 256, 1.0 / 2048});
   const Generator biases = [](Random& random, int64_t) { return static_cast<double>(random.below(257) - 128) / 32; };
-  spec.inputs = {u8(e.x), u8(w, integers(1, 255)), f32({e.filters}, scales), f32({e.filters}, biases)};
+  spec.inputs = {u8(e.x), u8(w, integers(0, 255)), f32({e.filters}, scales), f32({e.filters}, biases)};
   if (e.residual) {
     gpunn_conv2d_attrs plain{};
     for (std::size_t i = 0; i < 2; ++i) {
@@ -294,7 +294,7 @@ CaseSpec linear_case(int64_t rows, int64_t terms, int64_t units, bool bias, int3
   // Powers of two: sums are exact in f32, and each answer is rounded once.
   const Generator scales = listed({1.0 / 512, 1.0 / 1024, 1.0 / 256, 1.0 / 2048});
   CaseSpec spec{.attrs = quantize_attrs(1.0 / 64, zero_point),
-                .inputs = {u8({rows, terms}), u8({units, terms}, integers(1, 255)), f32({units}, scales)}};
+                .inputs = {u8({rows, terms}), u8({units, terms}, integers(0, 255)), f32({units}, scales)}};
   if (bias) spec.inputs.push_back(f32({units}));
   return spec;
 }

@@ -233,13 +233,17 @@ TEST_CASE("quantised operators are what they are made of") {
   check_close(outputs_of(file, {4, 8}), {7, 10}, 0);
   CHECK(ops_of(file)["QUANTIZED_LINEAR"] == 1);
 
-  FileBuilder dynamic({2});
-  auto& node = dynamic.node("DynamicQuantizeLinear", {"x"}, "integers");
-  node.add_output("scale");
-  node.add_output("zero");
-  dynamic.node("DequantizeLinear", {"integers", "scale", "zero"}, "y");
-  // One scale for the whole batch, as ONNX has it: from -51 to 204 in steps of 1.
-  check_close(outputs_of(dynamic, {-51, 0.4F, 204, 7.6F}), {-51, 0, 204, 8}, 1e-6F);
+  for (const std::string integers : {"dynamic", "by_data"}) {
+    CAPTURE(integers);
+    FileBuilder dynamic({2});
+    auto& node = dynamic.node("DynamicQuantizeLinear", {"x"}, "dynamic");
+    node.add_output("scale");
+    node.add_output("zero");
+    dynamic.node("QuantizeLinear", {"x", "scale", "zero"}, "by_data");
+    dynamic.node("DequantizeLinear", {integers, "scale", "zero"}, "y");
+    // One scale for the whole batch, as ONNX has it: from -51 to 204 in steps of 1.
+    check_close(outputs_of(dynamic, {-51, 0.4F, 204, 7.6F}), {-51, 0, 204, 8}, 1e-6F);
+  }
 }
 
 TEST_CASE("a file in eight bits is written again with its integers and scales") {

@@ -151,7 +151,7 @@ class Translation {
     std::set<ValueId> quantized;  // tensors in eight bits
     const inference::ProgramReaders readers(first_.graph);
     const std::map<ValueId, inference::Int8Weight> int8_weights = inference::int8_weights(first_.graph, readers);
-    std::set<ValueId> within;  // the file has the integers in place of what rounds them
+    std::set<ValueId> within;  // steps of int8 weights, which are stored as integers
     for (const auto& [weight, stored] : int8_weights) within.insert({stored.quotients, stored.integers});
     const std::vector<OnnxStep> steps = onnx_steps(first_.graph);
     const QuantizeLayers layers(builder, model_.experiment.model, steps);

@@ -141,7 +141,8 @@ bool add_window_step(OnnxBuilder& b, const OnnxStep& step);  // convolution, poo
 bool add_norm_step(OnnxBuilder& b, const OnnxStep& step);
 // FAKE_QUANTIZE, as QuantizeLinear and DequantizeLinear.
 bool add_quantization_step(OnnxBuilder& b, const OnnxStep& step);
-// The weights of a convolution or a product that are in int8, or are to be, as integers with a scale for each output.
+// Both append the weights of a convolution or a product as int8 with a scale for each output: `add_int8_weight` with
+// the scales that the layer has, `quantize_weights` by the largest weights.
 void add_int8_weight(OnnxBuilder& b, const std::string& layer, const inference::Int8Weight& stored,
                      graph::ValueId weight);
 void quantize_weights(OnnxBuilder& b, const OnnxStep& step);

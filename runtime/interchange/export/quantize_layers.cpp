@@ -13,7 +13,7 @@ namespace gpunn::interchange {
 
 namespace {
 
-// Of the ranges of eight bits, the only ones that QuantizeLinear has at every opset; nothing: another range.
+// QuantizeLinear has integers of eight bits at every opset. Nothing: the layer has another range.
 std::optional<OnnxType> type_of(const LayerSpec& layer) {
   const auto key = [&](const char* name, const char* fallback) -> std::string {
     const auto found = std::ranges::find(layer.parameters, name, &LayerParameter::name);
@@ -61,7 +61,7 @@ void add_quantize_linear(OnnxBuilder& b, const std::vector<const OnnxStep*>& ste
   b.define(last.outputs.front(), as_floats(b, layer, integers));
 }
 
-// Of three results the layer gives one: the integers, or a number that EXPAND repeats for each row.
+// The layer gives one of the three results: the integers, or a number that EXPAND repeats for each row.
 void add_dynamic_quantize(OnnxBuilder& b, const std::vector<const OnnxStep*>& steps) {
   const OnnxStep& last = *steps.back();
   const std::string& layer = last.node->name;
@@ -90,7 +90,7 @@ QuantizeLayers::QuantizeLayers(const OnnxBuilder& builder, const ModelSpec& mode
     const auto found = formulas_.find(step.node->name);
     if (found != formulas_.end()) found->second.steps.push_back(&step);
   }
-  // Blocks of scales stay a formula.
+  // Layers whose scales differ along several dimensions stay a formula.
   std::erase_if(formulas_, [&](const auto& one) {
     const Formula& formula = one.second;
     if (formula.steps.empty()) return true;

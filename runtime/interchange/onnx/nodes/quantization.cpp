@@ -26,7 +26,7 @@ struct Grid {
   }
 };
 
-// The batch counts as 1: nothing can differ along it.
+// The shape of a tensor, with a batch of 1, since no scale can differ along it.
 Shape whole_shape(const Value& x) {
   Shape shape;
   for (const Size& size : x.shape) shape.push_back(size.of_batch ? 1 : size.factor);
@@ -107,19 +107,23 @@ void set_grid(Call& call, const Value& layer, const Grid& grid) {
 
 Keys shape_key(const Grid& grid) { return {{"shape", texts(grid.shape.empty() ? Shape{1} : grid.shape)}}; }
 
-// Without a dimension for the batch.
+// The grid without the batch's dimension.
 Grid within_row(Grid grid, std::size_t rank) {
   if (grid.shape.size() == rank) grid.shape.erase(grid.shape.begin());
   return grid;
 }
 
-// As the file stores numbers of this type.
+// Rounds a number as the file stores it.
 float stored(Element element, float number) {
   if (element == Element::f16) return Half(number);
   return element == Element::bf16 ? BFloat16(number) : number;
 }
 
-// What a dequantised tensor is of: its scales' type.
+bool is_known(const Quantization& by) {
+  return by.scale->constant && (by.zero_point == nullptr || by.zero_point->constant);
+}
+
+// The type of dequantised numbers is that of their scales.
 Element numbers_of(const Value& scale) { return scale.constant ? scale.constant->element : scale.element; }
 
 Value dequantized_constant(Call& call, const Constant& q, const Quantization& by) {
@@ -159,8 +163,8 @@ Value quantized_constant(Call& call, const Constant& x, const Quantization& by, 
   return constant_value(std::move(result));
 }
 
-// The layer `quantize` of a tensor whose integers q are, if q has that tensor's scale and zero point. There is one for
-// all that read q.
+// If q are the integers of a tensor by this scale and zero point: the layer `quantize` of that tensor. All readers of q
+// share it.
 std::optional<Value> rounded(Call& call, const Value& q, const Grid& grid) {
   const LayerSpec* const stored = call.importer().find_layer(q.layer);
   if (stored == nullptr || stored->type != "quantize_linear" || grid.scales.size() != 1) return std::nullopt;
@@ -192,7 +196,7 @@ Shape merged_row(const Value& a, const Value& b) {
   return first;
 }
 
-// By a scale and a zero point of data, as DynamicQuantizeLinear gives them.
+// DynamicQuantizeLinear gives scales and zero points of data.
 Value dequantized_by_data(Call& call, const Value& q, const Quantization& by) {
   if (q.constant) throw Unsupported("the scale and zero point of a constant must be known before the network runs");
   const Value one = constant_value(floats_constant({}, {1}));
@@ -206,7 +210,34 @@ Value dequantized_by_data(Call& call, const Value& q, const Quantization& by) {
   return call.layer("multiply", {&y, by.scale}, {}, merged_row(y, *by.scale));
 }
 
-// The integers of q where a zero point, or an attribute, has that type.
+Value integers(Call& call, const Value& x, const Grid& grid, const std::pair<int64_t, int64_t>& range) {
+  Keys keys = {{"low", {std::to_string(range.first)}}, {"high", {std::to_string(range.second)}}};
+  for (auto& key : shape_key(grid)) keys.push_back(std::move(key));
+  Value y = call.layer("quantize_linear", {&x}, keys, row_of(x));
+  set_grid(call, y, grid);
+  return y;
+}
+
+// The scale is data. Steps beyond 65,535 are out of the range, whatever the zero point of up to 16 bits is.
+Value quantized_by_data(Call& call, const Value& x, const Quantization& by, const std::pair<int64_t, int64_t>& range) {
+  constexpr int64_t kFar = 65535;
+  if (x.constant || by.scale->constant) {
+    throw Unsupported("its scale and zero point must be known before the network runs");
+  }
+  const Value steps = call.layer("divide", {&x, by.scale}, {}, merged_row(x, *by.scale), "steps");
+  const Value one = constant_value(floats_constant({}, {1}));
+  const Value* const zero_point = by.zero_point;
+  if (zero_point == nullptr || zero_point->constant) {
+    const Quantization whole{.scale = &one, .zero_point = zero_point, .axis = by.axis, .block = by.block};
+    return integers(call, steps, within_row(grid_of(call, whole_shape(x), whole), x.shape.size()), range);
+  }
+  const Value whole = integers(call, steps, {.shape = {}, .scales = {1}, .zero_points = {0}}, {-kFar, kFar});
+  const Value sum = call.layer("add", {&whole, zero_point}, {}, merged_row(whole, *zero_point), "shifted");
+  const Keys limits = {{"low", {std::to_string(range.first)}}, {"high", {std::to_string(range.second)}}};
+  return call.layer("clamp", {&sum}, limits, row_of(sum));
+}
+
+// The type of the integers: that of the zero point, or of the attribute.
 Element stored_element(const Call& call) {
   if (call.has(2)) return call.input(2).constant ? call.input(2).constant->element : call.input(2).element;
   const int64_t given = call.integer("output_dtype", 0);
@@ -218,7 +249,7 @@ Quantization quantization_of(const Call& call) {
   if (block < 0) throw Unsupported("its block_size is " + std::to_string(block));
   const Value& x = call.input(0);
   Quantization by{.scale = &call.input(1), .zero_point = call.has(2) ? &call.input(2) : nullptr, .block = block};
-  // Of one scale it has no meaning, and need not be a dimension.
+  // With one scale the axis has no meaning, and need not be a dimension.
   const auto is_one = [](const Value* value) {
     return value == nullptr || !value->constant || element_count(value->constant->shape) == 1;
   };
@@ -235,7 +266,7 @@ void dequantize(Call& call) {
   call.give(y.constant ? y : with_element(y, numbers_of(*by.scale)));
 }
 
-// Three layers of the same numbers. Those that nothing reads go.
+// The importer removes those of the three layers that nothing reads.
 void quantize_dynamically(Call& call) {
   const Value& x = call.data(0);
   const Shape row = call.sample(0), one(row.size(), 1);
@@ -274,8 +305,7 @@ std::pair<int64_t, int64_t> integers_of(Element element) {
 }
 
 Value dequantized(Call& call, const Value& q, const Quantization& by) {
-  const bool is_known = by.scale->constant && (by.zero_point == nullptr || by.zero_point->constant);
-  if (!is_known) return dequantized_by_data(call, q, by);
+  if (!is_known(by)) return dequantized_by_data(call, q, by);
   if (q.constant) return dequantized_constant(call, *q.constant, by);
   const Grid grid = within_row(grid_of(call, whole_shape(q), by), q.shape.size());
   require_positive(grid);
@@ -287,18 +317,12 @@ Value dequantized(Call& call, const Value& q, const Quantization& by) {
 }
 
 Value quantized(Call& call, const Value& x, const Quantization& by, Element element) {
-  const auto [low, high] = integers_of(element);
-  if (!by.scale->constant || (by.zero_point != nullptr && !by.zero_point->constant)) {
-    throw Unsupported("its scale and zero point must be known before the network runs");
-  }
+  const std::pair<int64_t, int64_t> range = integers_of(element);
+  if (!is_known(by)) return with_element(quantized_by_data(call, x, by, range), element);
   if (x.constant) return quantized_constant(call, *x.constant, by, element);
   const Grid grid = within_row(grid_of(call, whole_shape(x), by), x.shape.size());
   require_positive(grid);
-  Keys keys = {{"low", {std::to_string(low)}}, {"high", {std::to_string(high)}}};
-  for (auto& key : shape_key(grid)) keys.push_back(std::move(key));
-  const Value y = call.layer("quantize_linear", {&x}, keys, row_of(x));
-  set_grid(call, y, grid);
-  return with_element(y, element);
+  return with_element(integers(call, x, grid, range), element);
 }
 
 void keep_scales(Call& call, const Value& layer, const Shape& shape, const Constant& weights) {

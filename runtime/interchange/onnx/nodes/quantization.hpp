@@ -1,4 +1,4 @@
-// What quantised tensors stand for: (q - zero_point) * scale.
+// Quantised tensors: q stands for (q - zero_point) * scale.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,17 @@ struct Quantization {
   int64_t block = 0;                  // how many neighbours along it share a scale; 0: the axis has no blocks
 };
 
-// Throws Unsupported where integers of this type can't be imported.
+// The least and the largest integer. Throws Unsupported if integers of this type can't be imported.
 std::pair<int64_t, int64_t> integers_of(Element element);
 
-// What q stands for. Of a constant it is a constant, of the integers of a tensor with the same scale and zero point a
-// layer `quantize` of that tensor.
+// What q stands for. A constant gives a constant. The integers of a tensor that has the same scale and zero point give
+// a layer `quantize` of that tensor.
 Value dequantized(Call& call, const Value& q, const Quantization& by);
 // The integers that stand for x. Layers hold them as f32, which is exact.
 Value quantized(Call& call, const Value& x, const Quantization& by, Element element);
 
-// Where a layer's weights are integers of eight bits times a scale for each output: says so in the layer, and gives it
-// the scales.
+// Sets the layer's key `int8_weight` and its scales, if its weights are integers of eight bits times a scale for each
+// output.
 void keep_scales(Call& call, const Value& layer, const Shape& shape, const Constant& weights);
 
 }  // namespace gpunn::interchange

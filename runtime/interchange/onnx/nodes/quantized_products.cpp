@@ -1,4 +1,4 @@
-// Convolutions and products of quantised tensors: those of the numbers, or of the integers themselves.
+// Convolutions and products of quantised tensors: of the numbers that they stand for, or of the integers themselves.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -31,7 +31,7 @@ std::size_t from_end(const Value& x, std::size_t places) {
   return x.shape.size() - places;
 }
 
-// A convolution's bias: integers whose scale is that of the image times that of the filter.
+// The scale of a convolution's bias is that of the image times that of the filter.
 Value dequantized_bias(Call& call, std::size_t i, const Constant& image_scale, const Constant& filter_scales) {
   std::vector<float> scales = *filter_scales.floats;
   if (image_scale.floats->size() != 1) throw Unsupported("its input has several scales");
@@ -56,7 +56,7 @@ void convolve_quantized(Call& call) {
       quantized(call, y, {.scale = &call.input(kYScale), .zero_point = &call.input(kYZero)}, element_of(call, kYZero)));
 }
 
-// As MatMul does, which then sees the batch in front.
+// MatMul checks this too, but it sees the batch in front.
 void require_batch_before_matrices(const Call& call, std::size_t b) {
   call.require_batch_before(call.input(b).constant ? 1 : 2);
 }
@@ -93,8 +93,8 @@ double largest_sum(const std::vector<float>& factor, const ResultOf& result_of) 
 
 [[noreturn]] void refuse_sum() { throw Unsupported("adds up more products than f32 holds exactly"); }
 
-// Constants whose sum is this one and whose products are exact each: remainders by a power of two, which are small, and
-// multiples of that power, whose sums are multiples of it.
+// Splits a constant into terms whose products are exact: remainders by a power of two, which are small, and multiples
+// of that power, whose sums are multiples of it.
 std::vector<Constant> exact_parts(const Constant& factor, const ResultOf& result_of) {
   std::vector<float> rest = *factor.floats;
   float unit = 1;
@@ -119,7 +119,7 @@ std::vector<Constant> exact_parts(const Constant& factor, const ResultOf& result
   return parts;
 }
 
-// The sum of what the operator gives of each part in place of that input.
+// Runs the operator with each part in place of that input, and adds the results.
 Value sum_of_parts(Call& call, const std::string& op, std::vector<const Value*> inputs, std::size_t place,
                    const std::vector<Value>& parts) {
   Value sum;
@@ -141,7 +141,7 @@ Value sum_of_parts(Call& call, const std::string& op, const std::vector<const Va
   return sum_of_parts(call, op, inputs, place, parts);
 }
 
-// An input less its zero point.
+// Subtracts the zero point of an input.
 Value shifted(Call& call, std::size_t i, std::size_t zero_point, std::size_t axis) {
   const Value one = constant_value(floats_constant({}, {1}));
   return dequantized(call, call.input(i),
@@ -157,7 +157,7 @@ void convolve_integers(Call& call) {
   call.give(sum_of_parts(call, "Conv", {&x, &w}, 1, [=](std::size_t i) { return i / filter; }));
 }
 
-// Two factors of data: multiples of 16, and remainders of at most 8.
+// Splits a factor of data into multiples of 16 and remainders of at most 8.
 std::vector<Value> exact_parts(Call& call, const Value& factor, int64_t terms) {
   constexpr double kStep = 16;
   const double products = static_cast<double>(terms) * kMostFactor;
