@@ -143,7 +143,11 @@ CaseSpec clamp_request(Written& r) { return {.attrs = clamp_attrs(-0.5F, 0.5F), 
 
 // --- COPY ---
 
-void copy_gradient(GradientContext& c) { c.set(0, c.output_gradient()); }
+// An integer does not change with what it was made of.
+void copy_gradient(GradientContext& c) {
+  const DType to = c.graph().value(c.output(0)).type.dtype;
+  if (is_floating(to)) c.set(0, c.output_gradient());
+}
 
 void copy_reference(ReferenceCall& call) {
   call.require(call.in(0).size() == call.out().size(), "y as large as x");

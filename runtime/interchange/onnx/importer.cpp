@@ -179,7 +179,12 @@ ImportedModel Importer::run() {
   const Value* last = find_value(output);
   if (last == nullptr) refuse("no node gives the output " + in_quotes(output));
   if (last->constant && has_batch_) refuse("the output " + in_quotes(output) + " does not depend on the input");
-  const Value given = last->constant ? constant_output(*last->constant) : output_value(*last);
+  Value given;
+  try {
+    given = last->constant ? constant_output(*last->constant) : output_value(*last);
+  } catch (const Unsupported& problem) {
+    refuse("the output " + in_quotes(output) + " " + problem.what());
+  }
   remove_unused(given.layer);
   result_.model.file = file_;
   result_.model.name = file_.stem().string();
