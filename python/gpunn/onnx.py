@@ -2,8 +2,8 @@
 
 ``Backend.prepare(model).run(inputs)`` computes what the model says. Needs the package onnx.
 
-A network of gpunn has one input of samples and one output, and its weights are known when it is loaded. So a model's
-first input that can be the samples is that, or all such inputs of as many rows are parts of it; its other inputs become
+A network of gpunn has one input and one output, and its weights are known when it is loaded. So a model's first float32
+input that can be the samples is that, or all such inputs of as many rows are parts of it. Its other inputs become
 constants with the values that they have in a call, and each output is a network of its own. What is not possible raises
 ``BackendIsNotSupposedToImplementIt`` with the reason.
 """
@@ -22,7 +22,7 @@ from onnx import helper, numpy_helper
 from onnx.backend.base import Backend as _Backend, BackendRep, Device, DeviceType
 from onnx.backend.test.runner import BackendIsNotSupposedToImplementIt
 
-from gpunn._model import load
+from gpunn._model import Model, load
 from gpunn._tools import plugins
 from gpunn.errors import Error
 
@@ -41,7 +41,7 @@ def backend_of(device: str) -> str | None:
 
 def _is_samples(value: onnx.ValueInfoProto) -> bool:
     kind = value.type.tensor_type
-    return kind.elem_type == onnx.TensorProto.FLOAT and len(kind.shape.dim) >= 2
+    return bool(kind.elem_type == onnx.TensorProto.FLOAT)
 
 
 class _RefusedError(Exception):
@@ -71,6 +71,14 @@ def _join(model: onnx.ModelProto, parts: dict[str, Array]) -> Array:
     return joined
 
 
+def _answer(network: Model, x: Array) -> Array:
+    """What the graph gives: a graph whose rows depend on each other takes all of its input as one sample."""
+    sample = tuple(network.info.input.shape)
+    is_sample = sample == (x.shape or (1,))
+    y = network.run(x.reshape(1, *sample) if is_sample else x, "outputs")
+    return np.asarray(y[0] if is_sample else y)
+
+
 class Prepared(BackendRep):
     """A model that is ready to run."""
 
@@ -94,7 +102,8 @@ class Prepared(BackendRep):
     def _output(self, output: onnx.ValueInfoProto, given: dict[str, Array]) -> Array:
         names = [value.name for value in self._inputs if value.name in given and _is_samples(value)]
         choices = [[name] for name in names]
-        together = [name for name in names if len(given[name]) == len(given[names[0]])]
+        rows = {name: given[name].shape[0] for name in names if given[name].ndim >= 2}
+        together = [name for name in rows if rows[name] == next(iter(rows.values()))]
         if len(together) > 1:
             choices.append(together)
         reason = "no input is float32[rows, ...]"
@@ -122,12 +131,12 @@ class Prepared(BackendRep):
             file = Path(folder) / "model.onnx"
             file.write_bytes(model.SerializeToString())
             try:
-                network = load(file, backend=self.backend, max_batch=max(1, len(x)))
+                network = load(file, backend=self.backend, max_batch=max(1, len(x)) if x.ndim else 1)
             except Error as error:
                 raise _RefusedError(str(error).removeprefix(f"{file}: ")) from error
             # gpunn gives integers, as of a QuantizeLinear, as float32.
             kind = helper.tensor_dtype_to_np_dtype(output.type.tensor_type.elem_type)
-            return network.run(x, "outputs").astype(kind, copy=False)
+            return _answer(network, x).astype(kind, copy=False)
 
 
 class Backend(_Backend):

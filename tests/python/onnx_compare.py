@@ -37,7 +37,7 @@ def run(file: Path, x: Array) -> Array:
         found = np.asarray(model.run(x[np.newaxis] if whole else x, "outputs"))
     except gpunn.Error as error:
         raise UnusableError(str(error)) from error
-    return found[0] if whole and found.shape[:1] == (1,) else found
+    return np.asarray(found[0]) if whole and found.shape[:1] == (1,) else found
 
 
 def reason(error: Exception) -> str:
@@ -53,9 +53,6 @@ def reason(error: Exception) -> str:
 
 def difference(found: Array, expected: Array, rtol: float, atol: float) -> str:
     """Why the answers are not equal; empty if they are. NaN equals NaN. The type of numbers does not count."""
-    # A sample without dimensions is a row of one number.
-    if expected.shape == () and found.shape == (1,):
-        found = found.reshape(())
     if found.shape != expected.shape:
         return f"shape {list(found.shape)}, expected {list(expected.shape)}"
     left, right = found.astype(np.float64), expected.astype(np.float64)

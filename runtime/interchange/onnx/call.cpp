@@ -7,8 +7,8 @@
 #include "common/text.hpp"
 #include "interchange/onnx/elements.hpp"
 #include "interchange/onnx/importer.hpp"
-#include "interchange/onnx/placement.hpp"
 #include "interchange/onnx/nodes/quantization.hpp"
+#include "interchange/onnx/placement.hpp"
 
 namespace gpunn::interchange {
 

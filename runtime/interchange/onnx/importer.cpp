@@ -194,6 +194,15 @@ ImportedModel Importer::run() {
   return std::move(result_);
 }
 
+namespace {
+
+// One number for each sample, which has no dimension but the batch's.
+Value as_number(Call& call, const Value& row_of_one) {
+  return call.layer("op", {&row_of_one}, {{"op", {"reduce"}}, {"kind", {"sum"}}, {"axes", {"1"}}}, {});
+}
+
+}  // namespace
+
 // What is known already, for each sample: a layer that joins it to the sample repeats it.
 Value Importer::constant_output(const Constant& constant) {
   FileNode node;
@@ -206,7 +215,7 @@ Value Importer::constant_output(const Constant& constant) {
   const Value own = constant_layer(call, values, {count});
   const Value both = call.layer("concat", {&flat, &own}, {}, {row_of(flat).front() + count});
   const Value last = sliced(call, both, 1, row_of(flat).front(), count);
-  return call.reshaped(last, values.shape.empty() ? Shape{1} : values.shape);
+  return values.shape.empty() ? as_number(call, last) : call.reshaped(last, values.shape);
 }
 
 // What the last layer gives, rows of the batch in front.
@@ -224,10 +233,7 @@ Value Importer::output_value(const Value& last) {
   }
   const Value y = batch_first(call, last);
   const Shape row = row_of(y);
-  // One number for each sample has no dimension but the batch's.
-  if (has_batch_ && last.shape.size() == 1) {
-    return call.layer("op", {&y}, {{"op", {"reduce"}}, {"kind", {"sum"}}, {"axes", {"1"}}}, {});
-  }
+  if (last.shape.size() == (has_batch_ ? 1 : 0)) return as_number(call, y);
   if (y.layer != "input") return y;
   return call.layer("reshape", {&y}, {{"shape", texts(row)}}, row);
 }
