@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import numpy.typing as npt
 import gpunn
 
 Array = npt.NDArray[Any]
+
+BACKEND = os.environ.get("GPUNN_ONNX_BACKEND", "cpu")
 
 
 IMAGES = 4  # dimensions of a batch of images
@@ -28,7 +31,7 @@ def run(file: Path, x: Array) -> Array:
     of one row is taken off the answer. Images whose channels the graph puts first are given with channels first, as
     docs/onnx-import.md says.
     """
-    model = gpunn.load(file, backend="cpu", threads=1, max_batch=max(1, len(x)) if x.ndim else 1)
+    model = gpunn.load(file, backend=BACKEND, threads=1, max_batch=max(1, len(x)) if x.ndim else 1)
     sample = tuple(model.inputs[0].shape)
     whole = sample == x.shape or x.ndim == 0
     if sample != x.shape[1:] and x.ndim == IMAGES and sample == (x.shape[3], x.shape[1], x.shape[2]):
