@@ -265,20 +265,22 @@ class Recurrent {
 
   void set_weights(const Value& y, const Layer& one) {
     const int64_t gates = std::ssize(kind_.gates), width = gates * units_, features = x_.shape[2].factor;
-    const std::vector<float>& input = numbers_of(call_, 1, "the weights", {directions_, width, features});
-    const std::vector<float>& state = numbers_of(call_, 2, "the weights of the state", {directions_, width, units_});
+    const Shape of_input = {directions_, width, features}, of_state = {directions_, width, units_},
+                of_biases = {directions_, 2 * width}, of_peepholes = {directions_, 3 * units_};
+    const std::vector<float>& input = numbers_of(call_, 1, "the weights", of_input);
+    const std::vector<float>& state = numbers_of(call_, 2, "the weights of the state", of_state);
     for (int64_t i = 0; i < one.directions; ++i) {
       const int64_t direction = one.first + i;
       const std::string suffix = one.direction == "reverse" || i == 1 ? "_l0_reverse" : "_l0";
       call_.set_tensor(y, "weight_ih" + suffix, {width, features}, in_order(input, direction, 1, 0, features));
       call_.set_tensor(y, "weight_hh" + suffix, {width, units_}, in_order(state, direction, 1, 0, units_));
       if (call_.has(3)) {
-        const std::vector<float>& biases = numbers_of(call_, 3, "the biases", {directions_, 2 * width});
+        const std::vector<float>& biases = numbers_of(call_, 3, "the biases", of_biases);
         call_.set_tensor(y, "bias_ih" + suffix, {width}, in_order(biases, direction, 2, 0, 1));
         call_.set_tensor(y, "bias_hh" + suffix, {width}, in_order(biases, direction, 2, 1, 1));
       }
       if (kind_.has_cell && call_.has(7)) {
-        const std::vector<float>& peepholes = numbers_of(call_, 7, "the peepholes", {directions_, 3 * units_});
+        const std::vector<float>& peepholes = numbers_of(call_, 7, "the peepholes", of_peepholes);
         const auto begin = peepholes.begin() + direction * 3 * units_;
         call_.set_tensor(y, "weight_peephole" + suffix, {3 * units_},
                          floats_constant({3 * units_}, std::vector<float>(begin, begin + 3 * units_)));
