@@ -58,16 +58,27 @@ std::string title(const FileNode& node) {
 
 std::map<std::string, std::vector<OpRow>> all_rows() {
   std::map<std::string, std::vector<OpRow>> table;
-  for (const auto& rows : {activation_rows(),    along_rows(),
-                           attention_rows(),     cast_rows(),
-                           comparison_rows(),    einsum_rows(),
-                           convolution_rows(),   elementwise_rows(),
-                           linear_rows(),        loss_rows(),
-                           normalization_rows(), piece_rows(),
-                           quantization_rows(),  quantized_product_rows(),
-                           pooling_rows(),       recurrent_rows(),
-                           reduction_rows(),     resizing_rows(),
-                           shape_rows(),         suppression_rows()}) {
+  for (const auto& rows : {activation_rows(),
+                           along_rows(),
+                           attention_rows(),
+                           cast_rows(),
+                           comparison_rows(),
+                           einsum_rows(),
+                           convolution_rows(),
+                           elementwise_rows(),
+                           linear_rows(),
+                           loss_rows(),
+                           normalization_rows(),
+                           piece_rows(),
+                           quantization_rows(),
+                           quantized_product_rows(),
+                           quantized_operator_rows(),
+                           pooling_rows(),
+                           recurrent_rows(),
+                           reduction_rows(),
+                           resizing_rows(),
+                           shape_rows(),
+                           suppression_rows()}) {
     for (const OpRow& row : rows) table[std::string(row.op)].push_back(row);
   }
   return table;
@@ -399,7 +410,7 @@ void Importer::import_node(const FileNode& node) {
   };
   bool known = false;
   const int64_t opset = node.opset == 0 ? opset_ : node.opset;
-  const OpRow* row = node.domain.empty() ? find_row(node.op, opset, known) : nullptr;
+  const OpRow* row = find_row(node.domain.empty() ? node.op : node.domain + "." + node.op, opset, known);
   const OpRow* const fused = find_fused_row(node);
   if (fused != nullptr) row = fused;
   std::vector<const Value*> inputs;
@@ -409,9 +420,9 @@ void Importer::import_node(const FileNode& node) {
     if (!input.empty() && value == nullptr) complete = false;  // of a node that was reported
     inputs.push_back(value);
   }
-  if (!node.domain.empty() && fused == nullptr) {
+  if (!node.domain.empty() && row == nullptr) {
     report(node, opset,
-           "operators of the domain " + in_quotes(node.domain) + " are not known; export with ONNX's own operators");
+           "this operator of the domain " + in_quotes(node.domain) + " is not known; export with ONNX's own operators");
     return give_up();
   }
   const bool has_graph = std::ranges::any_of(node.attributes, &Attribute::is_graph);

@@ -167,7 +167,7 @@ enum class BatchIn {
 
 // How a node of one op type is imported, from one opset on up to the next row of that type.
 struct OpRow {
-  std::string_view op;
+  std::string_view op;  // with its domain, if that is not ONNX's own: "com.microsoft.QLinearAdd"
   int64_t since;
   void (*import)(Call&);
   BatchIn batch = BatchIn::any;
@@ -187,6 +187,7 @@ std::vector<OpRow> loss_rows();
 std::vector<OpRow> normalization_rows();
 std::vector<OpRow> piece_rows();
 std::vector<OpRow> pooling_rows();
+std::vector<OpRow> quantized_operator_rows();
 std::vector<OpRow> quantized_product_rows();
 std::vector<OpRow> quantization_rows();
 std::vector<OpRow> recurrent_rows();

@@ -15,10 +15,13 @@ ValueId round(const LayerContext& c) {
   Expressions e(c.graph, c.layer.name);
   const ValueId x = c.inputs[0];
   const std::string mode = c.arguments.choice("mode");
-  return mode == "nearest" ? rounded(e, x)
-         : mode == "floor" ? floor(e, x)
-         : mode == "ceil"  ? e.scaled(floor(e, e.scaled(x, -1)), -1)
-                           : whole(e, x);
+  const ValueId zero = e.constant(0);
+  const ValueId y = mode == "nearest" ? rounded(e, x)
+                    : mode == "floor" ? floor(e, x)
+                    : mode == "ceil"  ? e.sub(zero, floor(e, e.scaled(x, -1)))
+                                      : whole(e, x);
+  // A zero has the sign of x.
+  return e.select(e.equal(y, zero), e.mul(x, zero), y);
 }
 
 ValueId sign(const LayerContext& c) {

@@ -3,8 +3,8 @@
 #include <map>
 #include <string>
 
-#include "interchange/onnx/fold.hpp"
-#include "interchange/onnx/nodes/linear.hpp"
+#include "interchange/onnx/elements.hpp"
+#include "interchange/onnx/importer.hpp"
 
 namespace gpunn::interchange {
 
@@ -45,13 +45,7 @@ std::vector<int64_t> order_from(const std::string& letters, const std::string& w
   return order;
 }
 
-Shape shape_of(const std::map<char, int64_t>& sizes, const std::string& letters) {
-  Shape shape;
-  for (const char letter : letters) shape.push_back(sizes.at(letter));
-  return shape;
-}
-
-void note_sizes(std::map<char, int64_t>& sizes, const std::string& letters, const Shape& shape) {
+void note_sizes(std::map<char, Size>& sizes, const std::string& letters, const Sizes& shape) {
   if (letters.size() != shape.size()) throw Unsupported("its equation does not fit its inputs");
   for (std::size_t i = 0; i < letters.size(); ++i) {
     const auto [at, is_new] = sizes.emplace(letters[i], shape[i]);
@@ -60,26 +54,35 @@ void note_sizes(std::map<char, int64_t>& sizes, const std::string& letters, cons
   }
 }
 
-// Without the letter of the batch, which is the first everywhere.
-std::string of_row(const std::string& letters, char batch) {
-  if (letters.empty() || letters.front() != batch) throw Unsupported("its equation moves the batch");
-  return letters.substr(1);
+// A dimension for each of some letters, and for each of some groups of letters.
+Value grouped(Call& call, const Value& x, const std::map<char, Size>& sizes, const std::string& apart,
+              const std::vector<std::string>& groups) {
+  std::vector<Size> shape;
+  for (const char letter : apart) shape.push_back(sizes.at(letter));
+  for (const std::string& group : groups) {
+    Size all{1, false};
+    for (const char letter : group) {
+      const Size one = sizes.at(letter);
+      if (__builtin_mul_overflow(all.factor, one.factor, &all.factor)) throw Unsupported("is too large");
+      all.of_batch = all.of_batch || one.of_batch;
+    }
+    shape.push_back(all);
+  }
+  const auto count = static_cast<int64_t>(shape.size());
+  return call.apply("Reshape", {x, constant_value(sizes_constant({count}, std::move(shape)))});
 }
 
+Value turned_to(Call& call, const Value& x, const std::string& letters, const std::string& wanted) {
+  const Attribute order{.name = "perm", .reference = {}, .value = order_from(letters, wanted)};
+  return call.apply("Transpose", {x}, {order});
+}
+
+// A product of matrices for each place of the dimensions that both have and that stay.
 void einsum(Call& call) {
-  Formula f = formula_of(call);
-  // Data first, of which there is always one.
-  const bool is_turned = call.input(0).constant != nullptr;
-  if (is_turned) std::swap(f.a, f.b);
-  const std::size_t first = is_turned ? 1 : 0, second = 1 - first;
-  const bool by_weights = call.input(second).constant != nullptr;
-  const char batch = f.a.empty() ? ' ' : f.a.front();
-  f.a = of_row(f.a, batch);
-  f.y = of_row(f.y, batch);
-  if (!by_weights) f.b = of_row(f.b, batch);
-  std::map<char, int64_t> sizes;
-  note_sizes(sizes, f.a, call.sample(first));
-  note_sizes(sizes, f.b, by_weights ? call.floats(second, "the weights").shape : call.sample(second));
+  const Formula f = formula_of(call);
+  std::map<char, Size> sizes;
+  note_sizes(sizes, f.a, call.input(0).shape);
+  note_sizes(sizes, f.b, call.input(1).shape);
   const std::string shared = letters_of(f.a, f.b, true, f.y, true), inner = letters_of(f.a, f.b, true, f.y, false),
                     rows = letters_of(f.a, f.b, false, f.y, true), columns = letters_of(f.b, f.a, false, f.y, true);
   const std::string all = shared + rows + columns;
@@ -87,22 +90,11 @@ void einsum(Call& call) {
       f.b.size() != shared.size() + inner.size() + columns.size()) {
     throw Unsupported("its equation adds up a dimension of one input alone");
   }
-  const auto count = [&](const std::string& letters) { return element_count(shape_of(sizes, letters)); };
-  const Value a = call.transposed(call.data(first), order_from(f.a, shared + rows + inner));
-  Value y;
-  if (by_weights) {
-    if (!shared.empty()) throw Unsupported("its weights differ along a dimension that stays");
-    Constant weights =
-        transposed_constant(call, call.constant(second, "the weights"), order_from(f.b, columns + inner));
-    weights.shape = {count(columns), count(inner)};
-    y = weighted(call, call.reshaped(a, {count(rows), count(inner)}), weights, nullptr);
-  } else {
-    const Value b = call.transposed(call.data(second), order_from(f.b, shared + inner + columns));
-    const Value left = call.reshaped(a, {count(shared), count(rows), count(inner)}),
-                right = call.reshaped(b, {count(shared), count(inner), count(columns)});
-    y = call.layer("matmul", {&left, &right}, {}, {count(shared), count(rows), count(columns)});
-  }
-  call.give(call.transposed(call.reshaped(y, shape_of(sizes, all)), order_from(all, f.y)));
+  const Value a = turned_to(call, call.input(0), f.a, shared + rows + inner),
+              b = turned_to(call, call.input(1), f.b, shared + inner + columns);
+  const Value y = call.apply(
+      "MatMul", {grouped(call, a, sizes, shared, {rows, inner}), grouped(call, b, sizes, shared, {inner, columns})});
+  call.give(turned_to(call, grouped(call, y, sizes, all, {}), all, f.y));
 }
 
 }  // namespace

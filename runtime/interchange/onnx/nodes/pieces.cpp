@@ -125,12 +125,12 @@ int64_t source_of(const std::string& mode, int64_t place, int64_t size) {
   return at < size ? at : period - at;
 }
 
-// The border's value where a padded value has its border, else 0; the batch's dimension is 1.
-Value border_value(Call& call, const Value& padded, const Border& border, float value) {
+// Where a padded value is not its border; the batch's dimension is 1.
+Value inside_of(Call& call, const Value& padded, const Border& border) {
   Shape shape;
   for (const Size& size : padded.shape) shape.push_back(size.of_batch ? 1 : size.factor);
-  std::vector<float> terms(static_cast<std::size_t>(call.importer().take_room(shape)));
-  for (std::size_t i = 0; i < terms.size(); ++i) {
+  std::vector<float> inside(static_cast<std::size_t>(call.importer().take_room(shape)));
+  for (std::size_t i = 0; i < inside.size(); ++i) {
     int64_t rest = static_cast<int64_t>(i);
     bool is_inside = true;
     for (std::size_t d = shape.size(); d-- > 0;) {
@@ -138,9 +138,9 @@ Value border_value(Call& call, const Value& padded, const Border& border, float 
       rest /= shape[d];
       is_inside = is_inside && at >= border.before[d] && at < shape[d] - border.behind[d];
     }
-    terms[i] = is_inside ? 0 : value;
+    inside[i] = is_inside ? 1 : 0;
   }
-  return constant_value(floats_constant(shape, std::move(terms)));
+  return constant_value(floats_constant(shape, std::move(inside)));
 }
 
 // An image's sides mirrored by less than their lengths, as the layer `pad` does it for every size.
@@ -182,7 +182,7 @@ void pad_by(Call& call, const std::vector<int64_t>& pads, double value) {
   const Element element = x.element;
   if (mode == "constant") x = padded(call, x, border.before, border.behind);
   if (mode == "constant" && value != 0) {
-    x = sum_of(call, x, border_value(call, x, border, static_cast<float>(value)));
+    x = choice_of(call, inside_of(call, x, border), x, number(static_cast<float>(value)));
   }
   x.element = element;
   call.give(std::move(x));

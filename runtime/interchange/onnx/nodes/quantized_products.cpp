@@ -63,8 +63,8 @@ void require_batch_before_matrices(const Call& call, std::size_t b) {
 
 void multiply_quantized(Call& call) {
   enum : std::size_t { kA, kAScale, kAZero, kB, kBScale, kBZero, kYScale, kYZero };
-  require_batch_before_matrices(call, kB);
   const Value &a = call.input(kA), &b = call.input(kB);
+  if (!a.constant || !b.constant) require_batch_before_matrices(call, kB);
   const Value left =
       dequantized(call, a, {.scale = &call.input(kAScale), .zero_point = &call.input(kAZero), .axis = from_end(a, 2)});
   const Value right =
