@@ -21,6 +21,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from onnx.reference import ReferenceEvaluator
@@ -90,7 +91,8 @@ def _is_reference(graph: Graph, file: Path, found: Array) -> bool:
     """Whether the answer is that of ONNX's reference, where ONNX Runtime computes in other types than the file says."""
     try:
         name = graph.model({graph.output: found}).graph.input[0].name
-        expected = ReferenceEvaluator(str(file)).run(None, {name: graph.x})[0]
+        outputs: Any = ReferenceEvaluator(str(file)).run(None, {name: graph.x})
+        expected = outputs[0]
     except Exception:  # which the reference does not compute
         return False
     return not onnx_compare.difference(found, np.asarray(expected), 0, _tolerance(np.asarray(expected)))

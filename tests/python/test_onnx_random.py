@@ -1,8 +1,8 @@
 """Random graphs of ONNX give gpunn what they give ONNX Runtime, or are refused.
 
 GPUNN_ONNX_GRAPHS is the number of graphs, GPUNN_ONNX_SEED the seed, GPUNN_ONNX_PROCESSES the number of processes, and
-GPUNN_ONNX_FOLDER the folder for the smallest forms of wrong graphs, GPUNN_ONNX_BACKEND the backend. The test prints counts
-and reasons if one is set.
+GPUNN_ONNX_FOLDER the folder for the smallest forms of wrong graphs, GPUNN_ONNX_BACKEND the backend. The test prints
+counts and reasons if one is set.
 """
 
 from __future__ import annotations

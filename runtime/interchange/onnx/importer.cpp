@@ -77,6 +77,7 @@ std::map<std::string, std::vector<OpRow>> all_rows() {
                            recurrent_rows(),
                            reduction_rows(),
                            resizing_rows(),
+                           rotary_rows(),
                            shape_rows(),
                            suppression_rows()}) {
     for (const OpRow& row : rows) table[std::string(row.op)].push_back(row);
@@ -144,7 +145,12 @@ void Importer::refuse(const std::string& why) const { throw Error(file_.string()
 
 ImportedModel Importer::run() {
   const auto own = file_model_.opsets.find("");
-  if (own == file_model_.opsets.end()) refuse("the file does not say which version of ONNX's operators it uses");
+  if (own == file_model_.opsets.end()) {
+    refuse(file_model_.opsets.empty()
+               ? "the file does not say which version of ONNX's operators it uses"
+               : "the file uses operators of the domain " + in_quotes(file_model_.opsets.begin()->first) +
+                     " alone; ONNX's own operators are read");
+  }
   opset_ = own->second;
   if (opset_ < kFirstOpset || opset_ > kLastOpset) {
     refuse("the file uses opset " + std::to_string(opset_) + "; opsets " + std::to_string(kFirstOpset) + " to " +
@@ -313,6 +319,12 @@ void Importer::read_input() {
   result_.has_open_sizes = std::any_of(input.shape.begin() + (input.shape.empty() ? 0 : 1), input.shape.end(),
                                        [](const std::optional<int64_t>& size) { return !size; });
   may_be_one_sample_ = std::ranges::all_of(sizes, [](std::optional<int64_t> size) { return size && *size > 0; });
+  for (std::size_t i = sizes.size() < 2 ? 0 : 1; i < sizes.size(); ++i) {
+    if (sizes[i] != 0) continue;
+    refuse("dimension " + std::to_string(i) + " of the input " + in_quotes(input.name) +
+           " is 0, so that it has no numbers. Name the sizes with --input-shape (input_shape in Python and C++), or "
+           "export the network with others");
+  }
   if (has_batch_ && sizes.size() < 2) {
     refuse("the input " + in_quotes(input.name) + " has " + std::to_string(sizes.size()) +
            " dimensions; expected a batch of samples, [batch, ...], or an input whose sizes are all fixed");

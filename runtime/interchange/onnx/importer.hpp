@@ -188,6 +188,7 @@ std::vector<OpRow> normalization_rows();
 std::vector<OpRow> piece_rows();
 std::vector<OpRow> pooling_rows();
 std::vector<OpRow> quantized_operator_rows();
+std::vector<OpRow> rotary_rows();
 std::vector<OpRow> quantized_product_rows();
 std::vector<OpRow> quantization_rows();
 std::vector<OpRow> recurrent_rows();

@@ -192,6 +192,14 @@ Value wrapped(Call& call, const Value& x, Element element) {
 
 Value number(float value) { return constant_value(floats_constant({}, {value})); }
 
+Value integers(const std::vector<int64_t>& values) { return constant_value(integers_constant(values)); }
+
+Attribute attribute(const char* name, int64_t value) { return {.name = name, .reference = {}, .value = value}; }
+
+Attribute attribute(const char* name, std::vector<int64_t> value) {
+  return {.name = name, .reference = {}, .value = std::move(value)};
+}
+
 Value sum_of(Call& call, const Value& a, const Value& b) {
   return of_type(call, a, b, combined(call, a, b, "add", "bias"));
 }

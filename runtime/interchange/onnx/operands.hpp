@@ -45,7 +45,10 @@ Value constant_layer(Call& call, const Constant& constant, const Shape& row);
 Value elementwise(Call& call, const std::string& layer, std::vector<Value> operands, const Keys& keys = {});
 // The same by an op of the catalogue.
 Value elementwise_op(Call& call, const std::string& op, std::vector<Value> operands);
-Value number(float value);  // a constant
+Value number(float value);                           // a constant
+Value integers(const std::vector<int64_t>& values);  // likewise, a list
+Attribute attribute(const char* name, int64_t value);
+Attribute attribute(const char* name, std::vector<int64_t> value);
 // Whole numbers as integers of a type, which wrap. Those of 32 and 64 bits are exact up to 2^24.
 Value wrapped(Call& call, const Value& x, Element element);
 

@@ -79,11 +79,32 @@ void hardmax(Call& call) {
   hardmax_over(call, x, axis);
 }
 
+void one_hot(Call& call) {
+  const Value& given = call.input(0);
+  const std::vector<int64_t> depth = {static_cast<int64_t>(call.scalar(1, "the depth"))};
+  if (depth.size() != 1 || depth[0] < 1) throw Unsupported("its depth is not one number above 0");
+  const auto rank = static_cast<int64_t>(given.shape.size());
+  int64_t axis = call.integer("axis", -1);
+  if (axis < 0) axis += rank + 1;
+  if (axis < 0 || axis > rank) throw Unsupported("its axis is not a dimension of the result");
+  const Value wide = call.apply("Unsqueeze", {given, integers({axis})});
+  const Value whole = call.apply("Cast", {wide}, {attribute("to", static_cast<int64_t>(Element::i64))});
+  const Value from_end = call.apply("Less", {whole, integers({0})});
+  const Value places = call.apply("Where", {from_end, call.apply("Add", {whole, integers(depth)}), whole});
+  Constant hot = integers_constant({});
+  for (int64_t i = 0; i < depth[0]; ++i) hot.integers.push_back({i, false});
+  hot.shape.assign(static_cast<std::size_t>(rank - axis + 1), 1);
+  hot.shape[0] = depth[0];
+  const Value is_hot = call.apply("Equal", {places, constant_value(std::move(hot))});
+  const auto value = [&](int64_t i) { return call.apply("Gather", {call.input(2), integers({i})}); };
+  call.give(call.apply("Where", {is_hot, value(1), value(0)}));
+}
+
 }  // namespace
 
 std::vector<OpRow> along_rows() {
-  return {{"ArgMax", 1, arg_max}, {"ArgMin", 1, arg_min}, {"CumSum", 11, cumulative_sum},
-          {"TopK", 1, top_k_1},   {"TopK", 10, top_k_10}, {"Hardmax", 1, hardmax}};
+  return {{"ArgMax", 1, arg_max}, {"ArgMin", 1, arg_min},  {"CumSum", 11, cumulative_sum}, {"TopK", 1, top_k_1},
+          {"TopK", 10, top_k_10}, {"Hardmax", 1, hardmax}, {"OneHot", 9, one_hot}};
 }
 
 }  // namespace gpunn::interchange

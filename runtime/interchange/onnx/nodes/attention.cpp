@@ -15,12 +15,6 @@ namespace {
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-Attribute attribute(const char* name, int64_t value) { return {.name = name, .reference = {}, .value = value}; }
-Attribute attribute(const char* name, std::vector<int64_t> value) {
-  return {.name = name, .reference = {}, .value = std::move(value)};
-}
-Value integers(const std::vector<int64_t>& values) { return constant_value(integers_constant(values)); }
-
 // [N, heads, tokens, features] of it as it is, or of [N, tokens, heads * features].
 Value by_head(Call& call, std::size_t i, const char* heads_attribute) {
   const Value& x = call.input(i);

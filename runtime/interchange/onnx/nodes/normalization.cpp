@@ -203,6 +203,17 @@ void local_response(Call& call) {
                   call.sample(0));
 }
 
+void mean_variance_normalization(Call& call) {
+  const Value& x = call.input(0);
+  const Value axes = integers(call.list("axes", {0, 2, 3}));
+  constexpr float kEpsilon = 1e-9F;  // the operator's definition has it
+  const Value mean = call.apply("ReduceMean", {x, axes});
+  const Value mean_square = call.apply("ReduceMean", {call.apply("Mul", {x, x}), axes});
+  const Value variance = call.apply("Sub", {mean_square, call.apply("Mul", {mean, mean})});
+  const Value deviation = call.apply("Add", {call.apply("Sqrt", {variance}), number(kEpsilon)});
+  call.give(call.apply("Div", {call.apply("Sub", {x, mean}), deviation}));
+}
+
 }  // namespace
 
 std::vector<OpRow> normalization_rows() {
@@ -212,7 +223,8 @@ std::vector<OpRow> normalization_rows() {
           {"LpNormalization", 1, lp_normalization, BatchIn::rows},
           {"InstanceNormalization", 6, instance_normalization, BatchIn::front},
           {"GroupNormalization", 18, group_normalization, BatchIn::front},
-          {"LRN", 1, local_response, BatchIn::front}};
+          {"LRN", 1, local_response, BatchIn::front},
+          {"MeanVarianceNormalization", 9, mean_variance_normalization}};
 }
 
 }  // namespace gpunn::interchange

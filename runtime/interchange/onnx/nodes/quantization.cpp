@@ -71,7 +71,9 @@ Grid grid_of(Call& call, const Shape& tensor, const Quantization& by) {
   if (count != zero_count && count != 1 && zero_count != 1) {
     throw Unsupported("it has " + std::to_string(count) + " scales and " + std::to_string(zero_count) + " zero points");
   }
-  const Shape& stated = count == 1 && zero_count != 1 ? zeros->shape : scales.shape;
+  Shape stated = count == 1 && zero_count != 1 ? zeros->shape : scales.shape;
+  // The file's tensor may be one sample, which has the batch in front of it here.
+  if (by.block > 0 && stated.size() + 1 == tensor.size() && tensor[0] == 1) stated.insert(stated.begin(), 1);
   Grid grid{.shape = broadcast_scales(stated, tensor, by), .scales = {}, .zero_points = {}};
   const Shape steps = strides_of(stated);
   for (int64_t i = 0, all = call.importer().take_room(grid.shape); i < all; ++i) {
@@ -210,7 +212,7 @@ Value dequantized_by_data(Call& call, const Value& q, const Quantization& by) {
   return call.layer("multiply", {&y, by.scale}, {}, merged_row(y, *by.scale));
 }
 
-Value integers(Call& call, const Value& x, const Grid& grid, const std::pair<int64_t, int64_t>& range) {
+Value in_steps(Call& call, const Value& x, const Grid& grid, const std::pair<int64_t, int64_t>& range) {
   Keys keys = {{"low", {std::to_string(range.first)}}, {"high", {std::to_string(range.second)}}};
   for (auto& key : shape_key(grid)) keys.push_back(std::move(key));
   Value y = call.layer("quantize_linear", {&x}, keys, row_of(x));
@@ -229,9 +231,9 @@ Value quantized_by_data(Call& call, const Value& x, const Quantization& by, cons
   const Value* const zero_point = by.zero_point;
   if (zero_point == nullptr || zero_point->constant) {
     const Quantization whole{.scale = &one, .zero_point = zero_point, .axis = by.axis, .block = by.block};
-    return integers(call, steps, within_row(grid_of(call, whole_shape(x), whole), x.shape.size()), range);
+    return in_steps(call, steps, within_row(grid_of(call, whole_shape(x), whole), x.shape.size()), range);
   }
-  const Value whole = integers(call, steps, {.shape = {}, .scales = {1}, .zero_points = {0}}, {-kFar, kFar});
+  const Value whole = in_steps(call, steps, {.shape = {}, .scales = {1}, .zero_points = {0}}, {-kFar, kFar});
   const Value sum = call.layer("add", {&whole, zero_point}, {}, merged_row(whole, *zero_point), "shifted");
   const Keys limits = {{"low", {std::to_string(range.first)}}, {"high", {std::to_string(range.second)}}};
   return call.layer("clamp", {&sum}, limits, row_of(sum));
@@ -322,7 +324,7 @@ Value quantized(Call& call, const Value& x, const Quantization& by, Element elem
   if (x.constant) return quantized_constant(call, *x.constant, by, element);
   const Grid grid = within_row(grid_of(call, whole_shape(x), by), x.shape.size());
   require_positive(grid);
-  return with_element(integers(call, x, grid, range), element);
+  return with_element(in_steps(call, x, grid, range), element);
 }
 
 void keep_scales(Call& call, const Value& layer, const Shape& shape, const Constant& weights) {
