@@ -34,6 +34,10 @@ void add_set_option(Verb verb, std::vector<std::string>& settings) {
 
 void add_model_settings(Verb verb, std::vector<std::string>& settings) {
   add_set_option(verb, settings);
+  add_input_shape_option(verb, settings);
+}
+
+void add_input_shape_option(Verb verb, std::vector<std::string>& settings) {
   verb.add_option_callback(
           "--input-shape", [&settings](const std::string& sizes) { settings.push_back("model.input_shape=" + sizes); },
           "Sizes of the input of an ONNX file that leaves them open, as 3,224,224; without the batch, or with n for it")

@@ -35,7 +35,9 @@ void add_backend_option(Verb verb, std::string& backend);
 void add_plugin_option(Verb verb, std::vector<std::filesystem::path>& plugins);
 void add_kernel_option(Verb verb, std::vector<std::string>& kernels);
 void add_set_option(Verb verb, std::vector<std::string>& settings);
-// --set, and --input-shape for an ONNX file, of a verb that takes a trained model.
+// For an ONNX file.
+void add_input_shape_option(Verb verb, std::vector<std::string>& settings);
+// --set and --input-shape, of a verb that takes a trained model.
 void add_model_settings(Verb verb, std::vector<std::string>& settings);
 void add_data_option(Verb verb, std::string& data);
 

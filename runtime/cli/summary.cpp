@@ -108,6 +108,7 @@ void add_summary(CommandLine& line) {
   verb.add_option("--input", options->input,
                   "Shape of a sample instead of the data set's, as 3,224,224; EXPERIMENT may then be a model's file")
       .type_name("C,H,W");
+  add_input_shape_option(verb, options->experiment.settings);
   verb.add_option("--batch-size", options->batch, "Batch size, instead of data.batch_size").type_name("N");
   add_json_flag(verb, line);
   verb.callback([&line, options] {

@@ -154,9 +154,11 @@ TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, std::vector<
   return result;
 }
 
-std::vector<storage::StoredTensor> onnx_tensors(const std::filesystem::path& file) {
+std::vector<storage::StoredTensor> onnx_tensors(const std::filesystem::path& file,
+                                                const std::vector<int64_t>& input_shape) {
   std::vector<storage::StoredTensor> tensors;
-  for (const interchange::ImportedTensor& tensor : interchange::import_onnx(file).tensors) {
+  for (const interchange::ImportedTensor& tensor :
+       interchange::import_onnx(file, {.input_shape = input_shape}).tensors) {
     tensors.push_back(storage::stored_floats(tensor.name, tensor.shape, *tensor.values));
   }
   return tensors;

@@ -14,6 +14,7 @@ TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, std::vector<
                                  const std::vector<int64_t>& image_size = {});
 
 // Its tensors, named as those of the model's layers.
-std::vector<storage::StoredTensor> onnx_tensors(const std::filesystem::path& file);
+std::vector<storage::StoredTensor> onnx_tensors(const std::filesystem::path& file,
+                                                const std::vector<int64_t>& input_shape);
 
 }  // namespace gpunn::training

@@ -45,7 +45,7 @@ bool is_model_file(const std::filesystem::path& file) {
 Experiment experiment_around(const std::filesystem::path& model, const std::vector<Override>& overrides) {
   std::string quoted;
   for (const char c : absolute_path(model).string()) quoted += c == '\'' ? "''" : std::string(1, c);
-  const std::string text = "model: '" + quoted + "'\ndata: ";
+  const std::string text = "model: {file: '" + quoted + "'}\ndata: ";
   Experiment experiment = parse_experiment(text + "points\n", model.string(), overrides);
   for (const tasks::Task* task : tasks::all()) {
     if (!task->is_of_layer(experiment.model.layers.back().type) || task->name() == experiment.task) continue;

@@ -62,22 +62,23 @@ std::string in_shell_quotes(const std::string& text) {
       ExitCode::usage);
 }
 
-std::vector<storage::StoredTensor> tensors_of(const std::filesystem::path& file) {
+std::vector<storage::StoredTensor> tensors_of(const std::filesystem::path& file,
+                                              const std::vector<int64_t>& input_shape) {
   if (is_of_pytorch(file)) explain_conversion(file);
   if (file.extension() == ".safetensors") return storage::load_safetensors(file).tensors;
-  if (interchange::is_onnx(file)) return onnx_tensors(file);
+  if (interchange::is_onnx(file)) return onnx_tensors(file, input_shape);
   return model_tensors(storage::load_checkpoint(file));
 }
 
 }  // namespace
 
-StartingTensors read_starting_tensors(const InitFromConfig& config) {
+StartingTensors read_starting_tensors(const InitFromConfig& config, const std::vector<int64_t>& input_shape) {
   const std::filesystem::path file = checkpoint_file(config.file);
   const NameTable names = config.names.empty() ? NameTable() : NameTable::load(config.names);
   StartingTensors start;
   start.source = file.string();
   std::map<std::string, std::string> originals;
-  for (storage::StoredTensor& tensor : tensors_of(file)) {
+  for (storage::StoredTensor& tensor : tensors_of(file, input_shape)) {
     if (tensor.type.dtype != DType::f32) continue;  // a counter, as PyTorch's num_batches_tracked
     std::string name = names.rename(tensor.name);
     const auto [other, fresh] = originals.emplace(name, tensor.name);
@@ -99,7 +100,7 @@ const storage::StoredTensor* Start::find(const std::string& name, const Shape& s
 
 std::optional<Start> find_start(const Experiment& experiment, const Shape& sample) {
   if (experiment.init_from.file.empty()) return std::nullopt;
-  Start start{.stored = read_starting_tensors(experiment.init_from), .report = {}};
+  Start start{.stored = read_starting_tensors(experiment.init_from, experiment.model.input_shape), .report = {}};
   TransferReport& report = start.report;
   report.source = start.stored.source;
   std::vector<nn::Parameter> tensors = nn::model_parameters(experiment.model, sample);
@@ -116,6 +117,7 @@ std::optional<Start> find_start(const Experiment& experiment, const Shape& sampl
         tensor.name + " " + to_string(TensorType{DType::f32, tensor.shape}) +
         (other == start.stored.tensors.end() ? "" : " (there " + to_string(other->second.type) + ")"));
   }
+  if (tensors.empty()) return std::nullopt;
   for (const auto& [name, tensor] : start.stored.tensors) {
     if (!names.contains(name)) report.unused.push_back(name);
   }

@@ -18,9 +18,9 @@ struct StartingTensors {
 };
 
 // Reads `init_from`: a checkpoint, a run folder (best.h5, else last.h5), a .safetensors file or an .onnx file, whose
-// names go through the table of `init_from.names`. Throws Error if it can't be read, with the conversion of PyTorch's
-// files, and if two tensors get one name.
-StartingTensors read_starting_tensors(const InitFromConfig& config);
+// names go through the table of `init_from.names`. `input_shape` has the sizes that an .onnx file leaves open. Throws
+// Error if it can't be read, with the conversion of PyTorch's files, and if two tensors get one name.
+StartingTensors read_starting_tensors(const InitFromConfig& config, const std::vector<int64_t>& input_shape = {});
 
 // The tensors of a model that were found, and why the others were not.
 struct TransferReport {

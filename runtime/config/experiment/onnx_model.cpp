@@ -102,7 +102,9 @@ ModelSpec read_onnx_model(const YamlNode& node, Diagnostics& diagnostics) {
   const std::filesystem::path path = file.scalar;
   ModelSpec model;
   try {
-    model = interchange::import_onnx(path, {.input_shape = input_shape_of(node)}).model;
+    std::vector<int64_t> input_shape = input_shape_of(node);
+    model = interchange::import_onnx(path, {.input_shape = input_shape}).model;
+    model.input_shape = std::move(input_shape);
   } catch (const Error& error) {
     diagnostics.add(file.where, std::string("model: ") + error.what());
     return model;

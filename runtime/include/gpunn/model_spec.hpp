@@ -32,7 +32,8 @@ struct ModelSpec {
   std::filesystem::path file;
   std::string name;
   std::map<std::string, std::string> parameters;
-  std::vector<int64_t> input;  // [C, H, W] or [features]; empty: the data's
+  std::vector<int64_t> input;        // [C, H, W] or [features]; empty: the data's
+  std::vector<int64_t> input_shape;  // as given for an ONNX file whose sizes are open; empty: the file's
   std::vector<LayerSpec> layers;
   std::string text;  // the file as read, kept in checkpoints
 };

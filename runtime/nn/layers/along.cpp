@@ -118,9 +118,19 @@ ValueId top_k(const LayerContext& c) {
     const ValueId own = e.equal(places, next.place);
     taken = taken == graph::kNoValue ? own : e.maximum(taken, own);
   }
-  if (found.size() == 1) return found.front();
   const gpunn_concat_attrs attrs{.struct_size = 0, .axis = static_cast<int32_t>(dimension)};
-  return e.op(GPUNN_OP_CONCAT, found, Attributes::of(attrs));
+  constexpr std::ptrdiff_t kMostJoined = 16;  // inputs of CONCAT
+  while (found.size() > 1) {
+    std::vector<ValueId> joined;
+    for (auto at = found.begin(); at != found.end();) {
+      const auto end = at + std::min<std::ptrdiff_t>(kMostJoined, found.end() - at);
+      joined.push_back(end - at == 1 ? *at
+                                     : e.op(GPUNN_OP_CONCAT, std::vector<ValueId>(at, end), Attributes::of(attrs)));
+      at = end;
+    }
+    found = std::move(joined);
+  }
+  return found.front();
 }
 
 }  // namespace

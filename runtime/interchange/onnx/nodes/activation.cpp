@@ -128,10 +128,17 @@ std::optional<double> finite(const Value& bound) {
 }
 
 // min(max(x, low), high). A bound that is not there is the lowest or the highest of all numbers.
+// The largest number of a type of floats.
+float largest_of(Element element) {
+  constexpr float kHalf = 65504.0F, kBFloat16 = 0x1.FEp127F;
+  if (element == Element::f16) return kHalf;
+  return element == Element::bf16 ? kBFloat16 : std::numeric_limits<float>::max();
+}
+
 void clip_between(Call& call, const std::optional<Value>& lower, const std::optional<Value>& upper) {
   const Value& x = call.data_anywhere(0);
-  constexpr float kMost = std::numeric_limits<float>::max();
-  const Value low = lower.value_or(number(-kMost)), high = upper.value_or(number(kMost));
+  const float limit = largest_of(x.element);
+  const Value low = lower.value_or(number(-limit)), high = upper.value_or(number(limit));
   const std::optional<double> least = finite(low), most = finite(high);
   Value y;
   if (!is_floating(x.element) && !lower && !upper) {

@@ -35,8 +35,11 @@ Value cast_to(Call& call, const Value& x, Element to) {
     const bool is_small = !is_floating(x.element) && format_of(x.element).bits <= kExact;
     if (x.element != to && !is_small) y = rounded_to(call, x, to == Element::f16 ? "f16" : "bf16");
   } else if (!is_floating(to) && !holds_all(to, x.element)) {
-    const bool is_whole = !is_floating(x.element);
-    y = wrapped(call, is_whole ? x : elementwise(call, "round", {x}, {{"mode", {"trunc"}}}), to);
+    if (is_floating(x.element)) {
+      y = elementwise(call, "round", {x}, {{"mode", {"trunc"}}});
+      y = elementwise(call, "add", {y, number(0)});  // integers have no -0
+    }
+    y = wrapped(call, y, to);
   }
   y.element = to;
   return y;

@@ -208,10 +208,10 @@ void mean_variance_normalization(Call& call) {
   const Value axes = integers(call.list("axes", {0, 2, 3}));
   constexpr float kEpsilon = 1e-9F;  // the operator's definition has it
   const Value mean = call.apply("ReduceMean", {x, axes});
-  const Value mean_square = call.apply("ReduceMean", {call.apply("Mul", {x, x}), axes});
-  const Value variance = call.apply("Sub", {mean_square, call.apply("Mul", {mean, mean})});
+  const Value centred = call.apply("Sub", {x, mean});
+  const Value variance = call.apply("ReduceMean", {call.apply("Mul", {centred, centred}), axes});
   const Value deviation = call.apply("Add", {call.apply("Sqrt", {variance}), number(kEpsilon)});
-  call.give(call.apply("Div", {call.apply("Sub", {x, mean}), deviation}));
+  call.give(call.apply("Div", {centred, deviation}));
 }
 
 }  // namespace
