@@ -28,6 +28,16 @@ std::string shape_error(const std::string& layers, const Shape& sample) {
 
 }  // namespace
 
+TEST_CASE("any op is a layer, by its name and attributes") {
+  CHECK(shape_error("op: {op: reduce, axes: 2, kind: max}", {3, 4}).empty());
+  CHECK(shape_error("op: {op: reduce, axes: 2, colour: 3}", {3, 4}) ==
+        "m:3:1: op 'op1': reduce: has no attribute 'colour'; known: kind, axes, keep_dims");
+  CHECK(shape_error("op: {op: matmul}", {3, 4}) == "m:3:1: op 'op1': 'op1': MATMUL: takes 2 inputs, not 1");
+  CHECK(shape_error("op: {op: reduce, axes: many}", {3, 4}).find("axes") != std::string::npos);
+  CHECK(shape_error("constant: {shape: [2, 2, 2, 2, 2, 2, 2, 2]}", {3, 4}) ==
+        "m:3:1: constant 'constant1': a sample has at most 7 dimensions, shape has 8");
+}
+
 TEST_CASE("boxes have four numbers, and each has scores") {
   const auto error = [](const std::string& boxes) {
     return shape_error("reshape: {name: boxes, shape: " + boxes +
