@@ -28,6 +28,7 @@ struct EngineArguments {
   std::string backend, precision, batches;
   std::optional<int64_t> threads;
   std::vector<std::filesystem::path> plugins;
+  std::vector<std::string> settings;  // "key=value"
   bool operator==(const EngineArguments&) const = default;
 };
 
@@ -66,6 +67,7 @@ void write_onnx(const CommandLine& line, const std::filesystem::path& model, con
 void write_engine(const CommandLine& line, const std::filesystem::path& model, const std::filesystem::path& file,
                   const EngineArguments& arguments) {
   ModelOptions options{.backend = arguments.backend, .threads = arguments.threads, .plugins = arguments.plugins};
+  options.overrides = parse_settings(arguments.settings);
   if (!arguments.precision.empty()) options.overrides.push_back({"training.precision", arguments.precision});
   const EngineExportReport report =
       export_engine(model, file, batch_sizes(arguments.batches.empty() ? "1" : arguments.batches), options);
@@ -91,6 +93,7 @@ void add_export(CommandLine& line) {
     std::filesystem::path model, file, names;
     OnnxExportOptions onnx;
     EngineArguments engine;
+    std::string input_shape;
   };
   auto options = std::make_shared<Options>();
   Verb verb = line.program.add_verb(
@@ -132,6 +135,9 @@ void add_export(CommandLine& line) {
       .range(0, 4096)
       .type_name("N");
   add_plugin_option(verb, options->engine.plugins);
+  verb.add_option("--input-shape", options->input_shape,
+                  "ONNX and engine: sizes of the input of an ONNX file that leaves them open, as 3,224,224")
+      .type_name("SIZES");
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {
@@ -143,12 +149,16 @@ void add_export(CommandLine& line) {
         if (!options->names.empty() || options->onnx != OnnxExportOptions()) {
           throw Error("--names and the options of ONNX files are not for NAME.engine", ExitCode::usage);
         }
+        if (!options->input_shape.empty()) {
+          options->engine.settings = {"model.input_shape=" + options->input_shape};
+        }
         write_engine(line, options->model, options->file, options->engine);
       } else if (options->file.extension() == ".onnx") {
         if (!options->names.empty()) {
           throw Error("--names is for NAME.safetensors; tensors in an ONNX file have the model's names",
                       ExitCode::usage);
         }
+        options->onnx.input_shape = options->input_shape;
         write_onnx(line, options->model, options->file, options->onnx);
       } else {
         if (options->onnx != OnnxExportOptions()) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 namespace gpunn {
 
@@ -15,6 +16,7 @@ struct OnnxExportOptions {
                                     // predict() does to a file's pixels
   bool fold_batch_norm = false;     // into the layer in front, where that is linear
   bool external_data = false;       // weights in FILE.data beside the file; so in any case above 2 GB
+  std::string input_shape = {};     // of an ONNX file that leaves sizes open: "3,64,64"
   bool operator==(const OnnxExportOptions&) const = default;
 };
 

@@ -400,7 +400,9 @@ OnnxExportReport write_trained(const training::TrainedFile& trained, const std::
 OnnxExportReport export_onnx(const std::filesystem::path& model, const std::filesystem::path& file,
                              const OnnxExportOptions& options) {
   check_request(file, options);
-  return interchange::write_trained(training::read_trained(model), file, options, {});
+  std::vector<Override> overrides;
+  if (!options.input_shape.empty()) overrides.push_back({"model.input_shape", options.input_shape});
+  return interchange::write_trained(training::read_trained(model, overrides), file, options, {});
 }
 
 }  // namespace gpunn
