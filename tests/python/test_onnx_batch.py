@@ -1,4 +1,4 @@
-"""Which dimension of an ONNX file is the batch, which sizes are free, and what is refused because a file does not say."""
+"""Which dimension of an ONNX file is the batch, which sizes are free, and what is refused as the file does not say."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def program() -> list[str]:
     return [sys.executable, "-m", "gpunn._program"]
 
 
-def saved(folder: Path, graph: str, domains: str = '"": 21', **constants: Array) -> Path:
+def saved(folder: Path, graph: str, domains: str = '"": 21', /, **constants: Array) -> Path:
     """A graph in ONNX's own text, and what its constants hold."""
     model = onnx.parser.parse_model(f"<ir_version: 10, opset_import: [{domains}]> {graph}")
     for name, value in constants.items():
@@ -63,6 +63,21 @@ def test_rows_of_a_free_batch_that_depend_on_each_other_are_refused(tmp_path: Pa
     assert gpunn.load(file, input_shape=[3, 4]).inputs[0].shape == (3, 4)
 
 
+def test_a_triangle_of_the_rows_of_a_batch_is_refused(tmp_path: Path) -> None:
+    for k in (0, -2):
+        file = saved(tmp_path, "g (float[N, 4] x) => (float[N, 4] y) { y = Trilu <upper = 0> (x, k) }", k=np.array(k))
+        with pytest.raises(gpunn.Error, match="Trilu 'y'"):
+            gpunn.load(file)
+    file = saved(tmp_path, "g (float[N, 3, 4] x) => (float[N, 3, 4] y) { y = Trilu <upper = 0> (x) }")
+    assert_equal(file, samples(2, 3, 4))
+
+
+def test_bounds_that_are_not_given_are_those_of_the_type(tmp_path: Path) -> None:
+    graph = "g (float[N, 3] x) => (float[N, 3] y) { h = Cast <to = 10> (x)  c = Clip (h)  y = Cast <to = 1> (c) }"
+    file = saved(tmp_path, graph)
+    assert_equal(file, np.array([[np.inf, -np.inf, 3]], np.float32))
+
+
 def test_a_constant_of_more_dimensions_gives_the_result_as_many(tmp_path: Path) -> None:
     graph = "g (float[2, 3, 4] x) => (float[1, 2, 3, 4] y) { a = Add (x, c)  y = Softmax <axis = 1> (a) }"
     file = saved(tmp_path, graph, c=samples(1, 1, 3, 4))
@@ -82,7 +97,7 @@ def test_an_output_with_a_dimension_in_front_of_the_batch_needs_all_sizes(tmp_pa
 def test_free_sizes_are_fixed_when_a_file_is_loaded(tmp_path: Path) -> None:
     graph = "g (float[N, 2, H, W] x) => (float[N, 2, 1, W] y) { y = ReduceMean <keepdims = 1> (x, axes) }"
     file = saved(tmp_path, graph, axes=np.array([2], np.int64))
-    with pytest.raises(gpunn.Error, match="dimension 2 of the input 'x' is open.*--input-shape"):
+    with pytest.raises(gpunn.Error, match=r"dimension 2 of the input 'x' is open.*--input-shape"):
         gpunn.load(file)
     x = samples(3, 2, 5, 6)
     model = gpunn.load(file, input_shape=[2, 5, 6])
@@ -137,7 +152,7 @@ def quantised(node: str) -> str:
     ],
 )
 def test_quantised_operators_of_onnx_runtime_give_its_answers(node: str, tmp_path: Path) -> None:
-    constants = {
+    constants: dict[str, Array] = {
         "s": np.array(0.03, np.float32),
         "z": np.array(120, np.uint8),
         "t": np.array(0.02, np.float32),
@@ -150,8 +165,11 @@ def test_quantised_operators_of_onnx_runtime_give_its_answers(node: str, tmp_pat
 
 
 def test_numbers_become_rows_of_one_and_zeros(tmp_path: Path) -> None:
-    graph = "g (float[N, 3] x) => (float[N, 5, 3] y) { f = Floor (x)  i = Cast <to = 7> (f)  y = OneHot <axis = 1> (i, depth, values) }"
-    constants = {"depth": np.array(5, np.int64), "values": np.array([-1, 2], np.float32)}
+    graph = (
+        "g (float[N, 3] x) => (float[N, 5, 3] y) "
+        "{ f = Floor (x)  i = Cast <to = 7> (f)  y = OneHot <axis = 1> (i, depth, values) }"
+    )
+    constants: dict[str, Array] = {"depth": np.array(5, np.int64), "values": np.array([-1, 2], np.float32)}
     assert_equal(saved(tmp_path, graph, **constants), 3 * samples(4, 3))
 
 

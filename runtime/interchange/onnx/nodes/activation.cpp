@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "interchange/onnx/constants/number_format.hpp"
 #include "interchange/onnx/dimensions.hpp"
 #include "interchange/onnx/elements.hpp"
 #include "interchange/onnx/operands.hpp"
@@ -128,16 +129,15 @@ std::optional<double> finite(const Value& bound) {
 }
 
 // min(max(x, low), high). A bound that is not there is the lowest or the highest of all numbers.
-// The largest number of a type of floats.
-float largest_of(Element element) {
-  constexpr float kHalf = 65504.0F, kBFloat16 = 0x1.FEp127F;
-  if (element == Element::f16) return kHalf;
-  return element == Element::bf16 ? kBFloat16 : std::numeric_limits<float>::max();
+// The largest number of a type, as layers hold it. Integers have none here: they are wrapped already.
+float limit_of(Element element) {
+  if (element == Element::f64) return std::numeric_limits<float>::infinity();
+  return is_floating(element) ? static_cast<float>(largest_of(element)) : std::numeric_limits<float>::max();
 }
 
 void clip_between(Call& call, const std::optional<Value>& lower, const std::optional<Value>& upper) {
   const Value& x = call.data_anywhere(0);
-  const float limit = largest_of(x.element);
+  const float limit = limit_of(x.element);
   const Value low = lower.value_or(number(-limit)), high = upper.value_or(number(limit));
   const std::optional<double> least = finite(low), most = finite(high);
   Value y;
@@ -155,10 +155,13 @@ void clip_between(Call& call, const std::optional<Value>& lower, const std::opti
 }
 
 void clip_by_attributes(Call& call) {
-  const auto bound = [&](const char* name) {
-    return call.has_attribute(name) ? std::optional(number(static_cast<float>(call.number(name, 0)))) : std::nullopt;
+  // The defaults are the bounds of float, of which half precision has no such numbers.
+  constexpr double kMost = std::numeric_limits<float>::max();
+  const Element element = call.data_anywhere(0).element;
+  const auto bound = [&](const char* name, double fallback) {
+    return number(static_cast<float>(rounded(element, call.number(name, fallback))));
   };
-  clip_between(call, bound("min"), bound("max"));
+  clip_between(call, bound("min", -kMost), bound("max", kMost));
 }
 
 void clip_by_inputs(Call& call) {

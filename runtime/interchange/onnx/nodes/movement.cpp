@@ -18,13 +18,14 @@ namespace {
 struct Movement {
   std::string_view op;
   std::array<bool, 3> moves;  // which inputs are moved; the others say where to
+  std::size_t last = 0;       // dimensions whose places it counts, however many rows of the batch there are
 };
 
 constexpr std::array kMovements = {
     Movement{"Compress", {true, false, false}}, Movement{"GatherElements", {true, false, false}},
     Movement{"GatherND", {true, false, false}}, Movement{"ReverseSequence", {true, false, false}},
     Movement{"Scatter", {true, false, true}},   Movement{"ScatterElements", {true, false, true}},
-    Movement{"ScatterND", {true, false, true}}, Movement{"Trilu", {true, false, false}},
+    Movement{"ScatterND", {true, false, true}}, Movement{"Trilu", {true, false, false}, 2},
 };
 
 const Movement* find_movement(std::string_view op) {
@@ -69,6 +70,7 @@ Places places_of(Call& call, const Movement& movement, int64_t rows) {
 
 // Those of one row of a batch, where each row is moved as the first is.
 Places places_of_row(Call& call, const Movement& movement) {
+  if (call.input(0).shape.size() <= movement.last) throw Unsupported("moves numbers by their row of the batch");
   Places one = places_of(call, movement, 1);
   const Places two = places_of(call, movement, 2);
   const auto is_constant = [&](std::size_t i) { return call.has(i) && movement.moves[i] && call.input(i).constant; };
