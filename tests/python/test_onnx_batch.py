@@ -131,6 +131,13 @@ def test_rounding_and_padding_keep_the_sign_of_zero(tmp_path: Path) -> None:
     assert np.array_equal(np.signbit(onnx_compare.run(file, x)), np.signbit(expected(file, x)))
 
 
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+def test_a_border_is_cut_on_one_side_and_added_on_the_other(mode: str, tmp_path: Path) -> None:
+    graph = f'g (float[N, 5] x) => (float[N, 5] y) {{ y = Pad <mode = "{mode}"> (x, pads) }}'
+    file = saved(tmp_path, graph, pads=np.array([0, -1, 0, 1], np.int64))
+    assert_equal(file, samples(2, 5))
+
+
 def quantised(node: str) -> str:
     return (
         "g (float[N, 2, 4, 4] x) => (float y) { q = QuantizeLinear (x, s, z)  "

@@ -92,4 +92,36 @@ std::vector<int64_t> split_sizes(const Call& call, int64_t size, int64_t least) 
   return parts;
 }
 
+std::string pad_mode(const Call& call) {
+  std::string mode = call.word("mode", "constant");
+  if (mode != "constant" && mode != "edge" && mode != "wrap" && mode != "reflect") throw Unsupported("pads by " + mode);
+  return mode;
+}
+
+std::vector<int64_t> padded_places(const std::string& mode, int64_t size, int64_t before, int64_t behind) {
+  const int64_t cut = std::max<int64_t>(-before, 0), left = size - cut - std::max<int64_t>(-behind, 0);
+  const int64_t front = std::max<int64_t>(before, 0), count = left + front + std::max<int64_t>(behind, 0);
+  if (left < 0) throw Unsupported("cuts more than a dimension of " + std::to_string(size) + " has");
+  if (left == 0 && count > 0 && mode != "constant") throw Unsupported("pads a dimension of 0 by its own values");
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t at = i - front;
+    const bool is_inside = at >= 0 && at < left;
+    if (!is_inside && mode == "constant") {
+      places.push_back(kBorder);
+      continue;
+    }
+    if (mode == "edge") at = std::clamp<int64_t>(at, 0, left - 1);
+    if (mode == "wrap") at = (at % left + left) % left;
+    if (mode == "reflect") {
+      const int64_t period = std::max<int64_t>(2 * (left - 1), 1);
+      at = (at % period + period) % period;
+      at = std::min(at, period - at);
+      if (left == 1) at = 0;
+    }
+    places.push_back(cut + at);
+  }
+  return places;
+}
+
 }  // namespace gpunn::interchange

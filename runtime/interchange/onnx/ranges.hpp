@@ -1,5 +1,9 @@
-// The ranges of Slice and Split, of data and of constants alike.
+// Which entries of a dimension Slice, Split and Pad take, of data and of constants.
 #pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "interchange/onnx/importer.hpp"
 
@@ -16,5 +20,13 @@ std::vector<SliceRange> slice_ranges(const Call& call, const Sizes& sizes);
 
 // Of a Split of a dimension of this size, one part per output, none of them below `least`. Throws Unsupported.
 std::vector<int64_t> split_sizes(const Call& call, int64_t size, int64_t least = 1);
+
+// Of a Pad: "constant", "edge", "wrap" or "reflect". Throws Unsupported for another word.
+std::string pad_mode(const Call& call);
+
+// Of a Pad by `before` and `behind` entries: which of `size` entries each entry of the result is, or kBorder. Negative
+// numbers take entries away before others are added. Throws Unsupported.
+constexpr int64_t kBorder = -1;
+std::vector<int64_t> padded_places(const std::string& mode, int64_t size, int64_t before, int64_t behind);
 
 }  // namespace gpunn::interchange

@@ -114,35 +114,6 @@ void tile(Call& call) {
   call.give_constant(std::move(result));
 }
 
-constexpr int64_t kOutside = -1;
-
-// Tells which of `size` entries each entry of the result is, or kOutside. Negative padding cuts before others pad.
-std::vector<int64_t> padded_places(const std::string& mode, int64_t size, int64_t before, int64_t behind) {
-  const int64_t cut = std::max<int64_t>(-before, 0), left = size - cut - std::max<int64_t>(-behind, 0);
-  const int64_t front = std::max<int64_t>(before, 0), count = left + front + std::max<int64_t>(behind, 0);
-  if (left < 0) throw Unsupported("cuts more than a dimension of " + std::to_string(size) + " has");
-  if (left == 0 && count > 0 && mode != "constant") throw Unsupported("pads a dimension of 0 by its own values");
-  std::vector<int64_t> places;
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t at = i - front;
-    const bool is_inside = at >= 0 && at < left;
-    if (!is_inside && mode == "constant") {
-      places.push_back(kOutside);
-      continue;
-    }
-    if (mode == "edge") at = std::clamp<int64_t>(at, 0, left - 1);
-    if (mode == "wrap") at = (at % left + left) % left;
-    if (mode == "reflect") {
-      const int64_t period = std::max<int64_t>(2 * (left - 1), 1);
-      at = (at % period + period) % period;
-      at = std::min(at, period - at);
-      if (left == 1) at = 0;
-    }
-    places.push_back(cut + at);
-  }
-  return places;
-}
-
 // Gives the number of values before and behind each dimension.
 std::pair<std::vector<int64_t>, std::vector<int64_t>> paddings(Call& call, std::size_t rank) {
   constexpr int64_t kInputs = 11, kMost = int64_t{1} << 40;
@@ -178,8 +149,7 @@ Constant fill_value(Call& call, const Constant& from) {
 
 void pad(Call& call) {
   const Constant& from = call.constant(0, "the data");
-  const std::string mode = call.word("mode", "constant");
-  if (mode != "constant" && mode != "edge" && mode != "wrap" && mode != "reflect") throw Unsupported("pads by " + mode);
+  const std::string mode = pad_mode(call);
   const auto [before, behind] = paddings(call, from.shape.size());
   Shape shape = from.shape;
   for (std::size_t d = 0; d < shape.size(); ++d) shape[d] += before[d] + behind[d];
@@ -197,7 +167,7 @@ void pad(Call& call) {
     Origin origin;
     for (std::size_t d = 0; d < places.size(); ++d) {
       const int64_t place = places[d][static_cast<std::size_t>(walk.at()[d])];
-      if (place == kOutside) origin.source = 1;
+      if (place == kBorder) origin.source = 1;
       origin.index += place * strides[d];
     }
     if (origin.source == 1) origin.index = 0;

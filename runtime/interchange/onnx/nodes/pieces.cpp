@@ -115,16 +115,6 @@ Border border_of(const Value& x, const std::vector<int64_t>& pads) {
   return border;
 }
 
-// Where in a dimension of `size` the value at `place` is from, which may be beyond its ends.
-int64_t source_of(const std::string& mode, int64_t place, int64_t size) {
-  if (mode == "edge") return std::clamp<int64_t>(place, 0, size - 1);
-  if (mode == "wrap") return ((place % size) + size) % size;
-  if (mode != "reflect") throw Unsupported("pads by " + mode);
-  if (size == 1) return 0;
-  const int64_t period = 2 * (size - 1), at = ((place % period) + period) % period;
-  return at < size ? at : period - at;
-}
-
 // Where a padded value is not its border; the batch's dimension is 1.
 Value inside_of(Call& call, const Value& padded, const Border& border) {
   Shape shape;
@@ -158,7 +148,7 @@ bool mirrors_image(const Value& x, const Border& border, const std::string& mode
 void pad_by(Call& call, const std::vector<int64_t>& pads, double value) {
   Value x = call.data_anywhere(0);
   Border border = border_of(x, pads);
-  const std::string mode = call.word("mode", "constant");
+  const std::string mode = pad_mode(call);
   if (mirrors_image(x, border, mode)) {
     const std::vector<int64_t> around = {border.before[2], border.behind[2], border.before[3], border.behind[3]};
     const Shape row = row_of(x);
@@ -166,18 +156,16 @@ void pad_by(Call& call, const std::vector<int64_t>& pads, double value) {
                            {row[0], row[1] + around[0] + around[1], row[2] + around[2] + around[3]});
   }
   for (std::size_t d = 0; d < border.before.size(); ++d) {
+    int64_t &before = border.before[d], &behind = border.behind[d];
     const int64_t size = x.shape[d].factor;
-    if (mode != "constant" && border.before[d] + border.behind[d] != 0) {
-      std::vector<int64_t> places;
-      for (int64_t place = -border.before[d]; place < size + border.behind[d]; ++place) {
-        places.push_back(source_of(mode, place, size));
-      }
-      x = gathered(call, x, d, places);
+    if (mode != "constant" && (before != 0 || behind != 0)) {
+      x = gathered(call, x, d, padded_places(mode, size, before, behind));
+    } else if (before < 0 || behind < 0) {
+      const int64_t start = std::max<int64_t>(0, -before), end = std::max<int64_t>(0, -behind);
+      x = sliced(call, x, d, start, size - start - end);
     }
-    const int64_t start = std::max<int64_t>(0, -border.before[d]), end = std::max<int64_t>(0, -border.behind[d]);
-    if (mode == "constant" && start + end > 0) x = sliced(call, x, d, start, size - start - end);
-    border.before[d] = std::max<int64_t>(0, border.before[d]);
-    border.behind[d] = std::max<int64_t>(0, border.behind[d]);
+    before = std::max<int64_t>(0, before);
+    behind = std::max<int64_t>(0, behind);
   }
   const Element element = x.element;
   if (mode == "constant") x = padded(call, x, border.before, border.behind);
