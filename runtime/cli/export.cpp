@@ -28,13 +28,12 @@ struct EngineArguments {
   std::string backend, precision, batches;
   std::optional<int64_t> threads;
   std::vector<std::filesystem::path> plugins;
-  std::vector<std::string> settings;  // "key=value"
   bool operator==(const EngineArguments&) const = default;
 };
 
 void write_weights(const CommandLine& line, const std::filesystem::path& model, const std::filesystem::path& file,
-                   const std::filesystem::path& names) {
-  const ExportReport report = export_weights(model, file, names);
+                   const std::filesystem::path& names, const std::vector<Override>& overrides) {
+  const ExportReport report = export_weights(model, file, names, overrides);
   if (line.json) {
     print_json({{"file", report.file.string()},
                 {"tensors", report.tensors},
@@ -47,8 +46,8 @@ void write_weights(const CommandLine& line, const std::filesystem::path& model, 
 }
 
 void write_onnx(const CommandLine& line, const std::filesystem::path& model, const std::filesystem::path& file,
-                const OnnxExportOptions& options) {
-  const OnnxExportReport report = export_onnx(model, file, options);
+                const OnnxExportOptions& options, const std::vector<Override>& overrides) {
+  const OnnxExportReport report = export_onnx(model, file, options, overrides);
   if (line.json) {
     print_json({{"file", report.file.string()},
                 {"data", report.data.string()},
@@ -65,9 +64,9 @@ void write_onnx(const CommandLine& line, const std::filesystem::path& model, con
 }
 
 void write_engine(const CommandLine& line, const std::filesystem::path& model, const std::filesystem::path& file,
-                  const EngineArguments& arguments) {
+                  const EngineArguments& arguments, const std::vector<Override>& overrides) {
   ModelOptions options{.backend = arguments.backend, .threads = arguments.threads, .plugins = arguments.plugins};
-  options.overrides = parse_settings(arguments.settings);
+  options.overrides = overrides;
   if (!arguments.precision.empty()) options.overrides.push_back({"training.precision", arguments.precision});
   const EngineExportReport report =
       export_engine(model, file, batch_sizes(arguments.batches.empty() ? "1" : arguments.batches), options);
@@ -93,7 +92,7 @@ void add_export(CommandLine& line) {
     std::filesystem::path model, file, names;
     OnnxExportOptions onnx;
     EngineArguments engine;
-    std::string input_shape;
+    std::vector<std::string> settings;  // "key=value"
   };
   auto options = std::make_shared<Options>();
   Verb verb = line.program.add_verb(
@@ -135,12 +134,11 @@ void add_export(CommandLine& line) {
       .range(0, 4096)
       .type_name("N");
   add_plugin_option(verb, options->engine.plugins);
-  verb.add_option("--input-shape", options->input_shape,
-                  "ONNX and engine: sizes of the input of an ONNX file that leaves them open, as 3,224,224")
-      .type_name("SIZES");
+  add_input_shape_option(verb, options->settings);
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {
+      const std::vector<Override> overrides = parse_settings(options->settings);
       const bool is_engine = options->file.extension() == ".engine";
       if (!is_engine && options->engine != EngineArguments()) {
         throw Error("--backend, --precision, --batch, --threads and --plugin are for NAME.engine", ExitCode::usage);
@@ -149,24 +147,20 @@ void add_export(CommandLine& line) {
         if (!options->names.empty() || options->onnx != OnnxExportOptions()) {
           throw Error("--names and the options of ONNX files are not for NAME.engine", ExitCode::usage);
         }
-        if (!options->input_shape.empty()) {
-          options->engine.settings = {"model.input_shape=" + options->input_shape};
-        }
-        write_engine(line, options->model, options->file, options->engine);
+        write_engine(line, options->model, options->file, options->engine, overrides);
       } else if (options->file.extension() == ".onnx") {
         if (!options->names.empty()) {
           throw Error("--names is for NAME.safetensors; tensors in an ONNX file have the model's names",
                       ExitCode::usage);
         }
-        options->onnx.input_shape = options->input_shape;
-        write_onnx(line, options->model, options->file, options->onnx);
+        write_onnx(line, options->model, options->file, options->onnx, overrides);
       } else {
         if (options->onnx != OnnxExportOptions()) {
           throw Error(
               "--opset, --raw-input, --with-preprocessing, --fold-batch-norm and --external-data are for NAME.onnx",
               ExitCode::usage);
         }
-        write_weights(line, options->model, options->file, options->names);
+        write_weights(line, options->model, options->file, options->names, overrides);
       }
       return ExitCode::done;
     };

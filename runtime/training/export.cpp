@@ -64,7 +64,7 @@ void add_batch_counts(std::vector<storage::StoredTensor>& tensors, int64_t batch
 }  // namespace
 
 ExportReport export_weights(const std::filesystem::path& model, const std::filesystem::path& file,
-                            const std::filesystem::path& names) {
+                            const std::filesystem::path& names, const std::vector<Override>& overrides) {
   if (file.extension() != ".safetensors") {
     std::string message =
         "a model is written as NAME.safetensors (its weights) or NAME.onnx, found " + in_quotes(file.string());
@@ -73,7 +73,7 @@ ExportReport export_weights(const std::filesystem::path& model, const std::files
     throw Error(message, ExitCode::usage);
   }
   training::require_output(file);
-  training::TrainedFile trained = training::read_trained(model);
+  training::TrainedFile trained = training::read_trained(model, overrides);
   storage::Checkpoint& checkpoint = trained.checkpoint;
   const Experiment& experiment = trained.experiment;
   const int64_t batches = checkpoint.counters["step"] * experiment.accumulate;

@@ -1,10 +1,11 @@
 #pragma once
 
+#include <gpunn/experiment.hpp>
 #include <gpunn/export.h>
 
 #include <cstdint>
 #include <filesystem>
-#include <string>
+#include <vector>
 
 namespace gpunn {
 
@@ -16,7 +17,6 @@ struct OnnxExportOptions {
                                     // predict() does to a file's pixels
   bool fold_batch_norm = false;     // into the layer in front, where that is linear
   bool external_data = false;       // weights in FILE.data beside the file; so in any case above 2 GB
-  std::string input_shape = {};     // of an ONNX file that leaves sizes open: "3,64,64"
   bool operator==(const OnnxExportOptions&) const = default;
 };
 
@@ -29,9 +29,11 @@ struct OnnxExportReport {
 };
 
 // Writes a run folder (its best.h5, else last.h5), a checkpoint or an ONNX file as an ONNX model that takes any
-// number of rows and computes what Model::run does. Throws Error: usage for another ending or opset or a folder that is
+// number of rows and computes what Model::run does. The override model.input_shape has sizes that an ONNX file leaves
+// open. Throws Error: usage for another ending or opset or a folder that is
 // not there, missing where this gpunn was built without protobuf, failed where a file can't be written.
 GPUNN_API OnnxExportReport export_onnx(const std::filesystem::path& model, const std::filesystem::path& file,
-                                       const OnnxExportOptions& options = {});
+                                       const OnnxExportOptions& options = {},
+                                       const std::vector<Override>& overrides = {});
 
 }  // namespace gpunn

@@ -202,10 +202,12 @@ struct ExportReport {
 
 // Writes the weights of a run folder (its best.h5, else last.h5), a checkpoint or an ONNX file to a .safetensors file,
 // under the model's names. `names` is a table as for `init_from.names`: tensors then get the names on its left, and
-// each batch norm also gets PyTorch's `num_batches_tracked`. Throws Error(usage) for another ending, or if the table
+// each batch norm also gets PyTorch's `num_batches_tracked`. The override model.input_shape has sizes that an ONNX file
+// leaves open. Throws Error(usage) for another ending, or if the table
 // does not map each new name back to one of the model's.
 GPUNN_API ExportReport export_weights(const std::filesystem::path& model, const std::filesystem::path& file,
-                                      const std::filesystem::path& names = {});
+                                      const std::filesystem::path& names = {},
+                                      const std::vector<Override>& overrides = {});
 
 // The samples to predict.
 struct PredictRequest {

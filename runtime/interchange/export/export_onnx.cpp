@@ -398,10 +398,8 @@ OnnxExportReport write_trained(const training::TrainedFile& trained, const std::
 }  // namespace interchange
 
 OnnxExportReport export_onnx(const std::filesystem::path& model, const std::filesystem::path& file,
-                             const OnnxExportOptions& options) {
+                             const OnnxExportOptions& options, const std::vector<Override>& overrides) {
   check_request(file, options);
-  std::vector<Override> overrides;
-  if (!options.input_shape.empty()) overrides.push_back({"model.input_shape", options.input_shape});
   return interchange::write_trained(training::read_trained(model, overrides), file, options, {});
 }
 

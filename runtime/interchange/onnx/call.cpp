@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "common/text.hpp"
+#include "interchange/onnx/dimensions.hpp"
 #include "interchange/onnx/elements.hpp"
 #include "interchange/onnx/importer.hpp"
 #include "interchange/onnx/nodes/quantization.hpp"
@@ -190,11 +191,7 @@ std::size_t Call::axis(const char* name, int64_t fallback, std::size_t rank) con
 }
 
 std::size_t Call::dimension(int64_t given, std::size_t rank) const {
-  const auto size = static_cast<int64_t>(rank - place_.shift());
-  if (given < -size || given >= size) {
-    throw Unsupported("axis " + std::to_string(given) + " is not one of " + std::to_string(size) + " dimensions");
-  }
-  return dimension_with_batch_first(place_, static_cast<std::size_t>(given < 0 ? given + size : given));
+  return dimension_with_batch_first(place_, sound_dimension(given, rank - place_.shift()));
 }
 
 void Call::require_batch_before(std::size_t last) const {
