@@ -69,7 +69,7 @@ Value divided(Call& call, const Value& a, const Value& b) {
 Value with_constants_last(Call& call, Value (*step)(Call&, const Value&, const Value&)) {
   std::vector<Value> values;
   for (std::size_t i = 0; i < call.count(); ++i) values.push_back(operand(call, i));
-  std::ranges::stable_partition(values, [](const Value& one) { return one.constant == nullptr; });
+  std::stable_partition(values.begin(), values.end(), [](const Value& one) { return one.constant == nullptr; });
   Value result = values.front();
   for (std::size_t i = 1; i < values.size(); ++i) result = step(call, result, values[i]);
   return result;
