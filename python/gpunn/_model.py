@@ -66,13 +66,17 @@ class Model:
             return self._run(array, self._number(outputs))
         return {name: self._run(array, self._number(name)) for name in outputs}
 
-    def predict(self, x: Any = None, *, top: int = 3, rows: Sequence[int] = ()) -> list[Prediction]:
+    def predict(
+        self, x: Any = None, *, top: int = 3, rows: Sequence[int] = (), damaged: str = "error"
+    ) -> list[Prediction]:
         """What the model says of samples, in words.
 
         x: an array as :meth:`run` takes it; or the path of an image, a folder of images, a CSV file with a row of
             features a line, a pattern as ``"*.png"``, or a list of such.
         top: so many classes are told of each, the most probable first.
         rows: of the test data, counted from 0, which is read for them.
+        damaged: what becomes of damaged image files. "error": all are read, then one error names the damaged ones;
+            "skip": they have no prediction; "repair": the pixels that can be read are used.
         """
         if top < 1:
             raise UsageError(f"top must be at least 1, is {top}")
@@ -83,7 +87,7 @@ class Model:
                 return predictions
             x = None
         files = [] if x is None else [Path(one) for one in ([x] if isinstance(x, (str, os.PathLike)) else x)]
-        return predictions + self._core.predict_files(files, list(rows), top)
+        return predictions + self._core.predict_files(files, list(rows), top, damaged)
 
     def explain(
         self, images: Any, class_: int | str | None = None, layer: str | None = None, method: str = "gradcam"
@@ -231,10 +235,11 @@ def predict(
     backend: str | None = None,
     top: int = 3,
     rows: Sequence[int] = (),
+    damaged: str = "error",
     set: Settings | None = None,
 ) -> list[Prediction]:
     """``load(model).predict(x)``: to call a model more than once, load it."""
-    return load(model, backend=backend, set=set).predict(x, top=top, rows=rows)
+    return load(model, backend=backend, set=set).predict(x, top=top, rows=rows, damaged=damaged)
 
 
 def _are_files(x: Any) -> bool:

@@ -86,6 +86,7 @@ def paint(
     size: int = 0,
     style: int | None = None,
     original_colours: bool = False,
+    damaged: str = "error",
     backend: str | None = None,
     set: Settings | None = None,
 ) -> list[PaintedImage]:
@@ -95,9 +96,18 @@ def paint(
     to: a PNG file for a single image, else a folder.
     size: pixels that the longer side of each is scaled to; 0: as it is.
     style: of a network of several, the only one to paint, from 0; None: all, as ``NAME.style0.png`` and so on.
+    damaged: what becomes of damaged images. "error": one error names them once the others are painted; "skip": they are
+        left out; "repair": the pixels that can be read are painted.
 
     Raises :class:`UsageError` where the model is of another task, :class:`MissingError` where an image is not there.
     """
     return _core.paint(
-        Path(model), paths_of(images), Path(to), size, style, original_colours, settings_of(set, backend=backend)
+        Path(model),
+        paths_of(images),
+        Path(to),
+        size,
+        style,
+        original_colours,
+        damaged,
+        settings_of(set, backend=backend),
     )

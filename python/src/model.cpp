@@ -231,11 +231,12 @@ void bind_model(nb::module_& module) {
       .def(
           "predict_files",
           [](const SharedModel& shared, const std::vector<fs::path>& inputs, const std::vector<int64_t>& rows,
-             int64_t top) {
-            const PredictRequest request{.inputs = inputs, .rows = rows, .top_k = top};
+             int64_t top, const std::string& damaged) {
+            const PredictRequest request{
+                .inputs = inputs, .rows = rows, .top_k = top, .damaged = damaged_named(damaged)};
             return on_errand(false, [model = *shared.model, request](Errand&) { return predict(model, request); });
           },
-          nb::arg("files"), nb::arg("rows"), nb::arg("top"))
+          nb::arg("files"), nb::arg("rows"), nb::arg("top"), nb::arg("damaged"))
       .def("explain", &explain_array, nb::arg("input").noconvert(), nb::arg("class_index"), nb::arg("class_name"),
            nb::arg("layer"), nb::arg("method"))
       .def("read_images", &read_images, nb::arg("files"))

@@ -115,15 +115,19 @@ void bind_stylize(nb::module_& module) {
   module.def(
       "paint",
       [](const fs::path& model, const std::vector<fs::path>& images, const fs::path& to, int64_t size,
-         std::optional<int64_t> style, bool original_colours, const Settings& settings) {
-        const PaintRequest request{
-            .inputs = images, .to = to, .size = size, .style = style, .original_colours = original_colours};
+         std::optional<int64_t> style, bool original_colours, const std::string& damaged, const Settings& settings) {
+        const PaintRequest request{.inputs = images,
+                                   .to = to,
+                                   .size = size,
+                                   .style = style,
+                                   .original_colours = original_colours,
+                                   .damaged = damaged_named(damaged)};
         return on_errand(false, [trained = TrainedModel{model, overrides_of(settings)}, request](Errand&) {
           return paint(trained, request);
         });
       },
       nb::arg("model"), nb::arg("images"), nb::arg("to"), nb::arg("size"), nb::arg("style").none(),
-      nb::arg("original_colours"), nb::arg("settings"), "Paints images by a trained network.");
+      nb::arg("original_colours"), nb::arg("damaged"), nb::arg("settings"), "Paints images by a trained network.");
 }
 
 }  // namespace gpunn::python

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
+#include "cli/damaged_images.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
 #include "cli/output.hpp"
@@ -73,6 +74,7 @@ void add_explain(CommandLine& line) {
   std::vector<std::pair<std::string, ExplainMethod>> methods;
   for (const std::string& name : explain_methods()) methods.emplace_back(name, explain_method_named(name));
   verb.add_choice("--method", options->request.method, methods, "Method that weights its channels");
+  add_damaged_option(verb, options->request.damaged);
   add_backend_option(verb, options->backend);
   add_model_settings(verb, options->settings);
   add_json_flag(verb, line);
@@ -83,14 +85,18 @@ void add_explain(CommandLine& line) {
         throw Error("explain needs a file to write: --overlay why.png, --heatmap map.png, or both", ExitCode::usage);
       }
       const TrainedModel model{options->model, model_overrides(options->settings, options->backend)};
+      DamagedImages damaged;
+      request.on_damaged = damaged.listener();
       const std::vector<ExplainedImage> images = explain(model, request);
-      if (!line.json) {
+      if (line.json) {
+        Json document = Json::array();
+        for (const ExplainedImage& image : images) document.push_back(explanation_json(image));
+        damaged.add_to(document, "source");
+        print_json(document);
+      } else {
         for (const ExplainedImage& image : images) print_explanation(image);
-        return ExitCode::done;
       }
-      Json document = Json::array();
-      for (const ExplainedImage& image : images) document.push_back(explanation_json(image));
-      print_json(document);
+      damaged.report(request.damaged, images.size());
       return ExitCode::done;
     };
   });

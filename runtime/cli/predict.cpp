@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
+#include "cli/damaged_images.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
 #include "cli/output.hpp"
@@ -60,10 +61,11 @@ Model load_for_lines(const std::filesystem::path& path, const std::vector<std::s
 }
 
 // Prints a line of JSON for each prediction of a file, or for its error. Returns false if there is an error.
-bool print_lines(const Model& model, const std::filesystem::path& file, int64_t top) {
+bool print_lines(const Model& model, const std::filesystem::path& file, PredictRequest request) {
   bool done = true;
+  request.inputs = {file};
   try {
-    for (const Prediction& prediction : predict(model, {.inputs = {file}, .rows = {}, .top_k = top})) {
+    for (const Prediction& prediction : predict(model, request)) {
       print_json_line(to_json(prediction));
     }
   } catch (const DeviceLostError&) {
@@ -78,10 +80,10 @@ bool print_lines(const Model& model, const std::filesystem::path& file, int64_t 
 }
 
 // Predicts the files whose paths come on stdin, one on each line.
-ExitCode predict_stdin(const Model& model, int64_t top) {
+ExitCode predict_stdin(const Model& model, const PredictRequest& request) {
   bool all = true;
   for (std::string path; std::getline(std::cin, path);) {
-    if (!path.empty()) all = print_lines(model, path, top) && all;
+    if (!path.empty()) all = print_lines(model, path, request) && all;
   }
   return all ? ExitCode::done : ExitCode::failed;
 }
@@ -139,21 +141,23 @@ void add_predict(CommandLine& line) {
       .type_name("PERCENT");
   verb.add_option("--coco", options->coco, "Detection: write the boxes as a file of COCO's results")
       .type_name("FILE.json");
+  add_damaged_option(verb, options->request.damaged);
   add_backend_option(verb, options->backend);
   add_model_settings(verb, options->settings);
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {
-      const int64_t top = options->request.top_k;
+      const PredictRequest each{
+          .inputs = {}, .rows = {}, .top_k = options->request.top_k, .damaged = options->request.damaged};
       if (!options->watched.empty()) {
         StopSignal stop;  // before the threads start, since they must not receive the signal
         const Model model = load_for_lines(options->model, options->settings, options->backend);
         watch_images(options->watched, {.skip_existing = options->skip_existing, .stop = stop.descriptor()},
-                     [&](const std::filesystem::path& image) { print_lines(model, image, top); });
+                     [&](const std::filesystem::path& image) { print_lines(model, image, each); });
         return ExitCode::done;
       }
       if (options->is_stdin() && options->request.rows.empty()) {
-        return predict_stdin(load_for_lines(options->model, options->settings, options->backend), top);
+        return predict_stdin(load_for_lines(options->model, options->settings, options->backend), each);
       }
       if (std::ranges::find(options->request.inputs, "-") != options->request.inputs.end()) {
         throw Error("'-', the paths on stdin, stands alone: without other files, and without --row", ExitCode::usage);
@@ -163,6 +167,8 @@ void add_predict(CommandLine& line) {
                     ExitCode::usage);
       }
       const TrainedModel model{options->model, model_overrides(options->settings, options->backend)};
+      DamagedImages damaged;
+      options->request.on_damaged = damaged.listener();
       const std::vector<Prediction> predictions = predict(model, options->request);
       const double least_score = static_cast<double>(options->least_score) / 100;
       if (!options->drawn.empty()) draw(predictions, options->drawn, least_score);
@@ -170,10 +176,12 @@ void add_predict(CommandLine& line) {
       if (line.json) {
         Json document = Json::array();
         for (const Prediction& prediction : predictions) document.push_back(to_json(prediction));
+        damaged.add_to(document, "source");
         print_json(document);
       } else {
         for (const Prediction& prediction : predictions) print_prediction(prediction, least_score);
       }
+      damaged.report(options->request.damaged, predictions.size());
       return ExitCode::done;
     };
   });

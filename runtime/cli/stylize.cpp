@@ -1,11 +1,14 @@
 #include <gpunn/error.hpp>
 #include <gpunn/stylize.hpp>
 
+#include <filesystem>
 #include <memory>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
+#include "cli/damaged_images.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/json.hpp"
@@ -43,8 +46,13 @@ void print_image(const StylizedImage& image) {
       image.last.total, image.first.total, image.last.content, image.last.style, image.last.variation);
 }
 
-ExitCode print_painted(const std::vector<PaintedImage>& images, bool json) {
+ExitCode paint_images(const TrainedModel& model, PaintRequest& request, bool json) {
   Json document = Json::array();
+  DamagedImages damaged;
+  request.on_damaged = damaged.listener();
+  const std::vector<PaintedImage> images = paint(model, request);
+  std::set<std::filesystem::path> files;
+  for (const PaintedImage& image : images) files.insert(image.from);
   for (const PaintedImage& image : images) {
     document.push_back({{"from", image.from.string()},
                         {"to", image.to.string()},
@@ -56,7 +64,9 @@ ExitCode print_painted(const std::vector<PaintedImage>& images, bool json) {
     put("{}  {}x{} pixels in {}\n", printable(image.to.string()), image.width, image.height,
         duration_text(image.seconds));
   }
+  damaged.add_to(document, "from");
   if (json) print_json(document);
+  damaged.report(request.damaged, files.size());
   return ExitCode::done;
 }
 
@@ -180,6 +190,7 @@ void add_stylize(CommandLine& line) {
       .capture_default_str()
       .range(0, 1024)
       .type_name("N");
+  add_damaged_option(verb, options->paint.damaged);
   add_backend_option(verb, r.backend);
   add_model_settings(verb, options->settings);
   add_quiet_flag(verb, line);
@@ -195,7 +206,7 @@ void add_stylize(CommandLine& line) {
         options->paint.to = request.to;
         options->paint.size = options->size.value_or(0);
         options->paint.original_colours = request.original_colours;
-        return print_painted(paint(model, options->paint), line.json);
+        return paint_images(model, options->paint, line.json);
       }
       if (request.content.empty() || request.style.empty()) {
         throw Error("expected --content and --style, or a trained model and images", ExitCode::usage);

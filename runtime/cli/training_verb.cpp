@@ -38,14 +38,8 @@ void print_summary(const RunResult& result) {
   put("run       {}\n", run);
   if (result.profile) put("\n{}", profile_text(*result.profile, terminal_of(STDOUT_FILENO).colour));
   // The interrupt was already reported when it came.
-  if (result.interrupted) {
-    put("\nnext:\n  gpunn resume {}\n", run);
-  } else {
-    // A task with images as outputs has no classes or numbers to predict.
-    const bool images = result.final_evaluation.scores.find("psnr") != nullptr;
-    put("\nnext:\n  gpunn eval {0}\n  gpunn {1}\n", run,
-        images ? "upscale " + run + " IMAGE --to larger.png" : "predict " + run + " --row 0");
-  }
+  if (!result.next.empty()) put("\nnext:\n");
+  for (const std::string& command : result.next) put("  {}\n", command);
 }
 
 // After the summary, so that an error here does not hide it.

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
+#include "cli/damaged_images.hpp"
 #include "cli/experiment_options.hpp"
 #include "cli/image_size.hpp"
 #include "cli/json.hpp"
@@ -73,7 +74,10 @@ ExitCode enlarge_images(const TrainedModel& model, UpscaleOptions& options, bool
   if (!options.frames.empty()) throw Error("--frames is for a stream on stdin: leave out the images", ExitCode::usage);
   options.request.tile = options.tile.value_or(options.request.tile);
   Json document = Json::array();
-  for (const UpscaledImage& image : upscale(model, options.request)) {
+  DamagedImages damaged;
+  options.request.on_damaged = damaged.listener();
+  const std::vector<UpscaledImage> images = upscale(model, options.request);
+  for (const UpscaledImage& image : images) {
     document.push_back({{"from", image.from.string()},
                         {"to", image.to.string()},
                         {"height", image.height},
@@ -84,7 +88,9 @@ ExitCode enlarge_images(const TrainedModel& model, UpscaleOptions& options, bool
     put("{}  {}x{} pixels in {}, {} {}\n", printable(image.to.string()), image.width, image.height,
         duration_text(image.seconds), image.tiles, image.tiles == 1 ? "part" : "parts");
   }
+  damaged.add_to(document, "from");
   if (json) print_json(document);
+  damaged.report(options.request.damaged, images.size());
   return ExitCode::done;
 }
 
@@ -126,6 +132,7 @@ void add_upscale(CommandLine& line) {
       .capture_default_str()
       .range(0, 4096)
       .type_name("N");
+  add_damaged_option(verb, options->request.damaged);
   add_backend_option(verb, options->backend);
   add_model_settings(verb, options->settings);
   add_json_flag(verb, line);

@@ -17,17 +17,26 @@ namespace fs = std::filesystem;
 namespace {
 
 const std::array<const char*, 6> kEndings = {".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".pnm"};
-const std::array<const char*, 3> kValidationNames = {"val", "valid", "validation"};
+
+constexpr std::size_t kMostClassesNamed = 5;
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+bool lies_in_any(const fs::path& file, const std::vector<fs::path>& folders) {
+  return std::ranges::any_of(folders, [&](const fs::path& folder) {
+    const fs::path below = file.lexically_relative(folder);
+    return !below.empty() && *below.begin() != "..";
+  });
+}
+
 // The images beneath a folder, sorted; `other` is told of each file that is none.
 template <class F>
-std::vector<fs::path> find_images(const fs::path& folder, F other) {
+std::vector<fs::path> find_images(const fs::path& folder, const std::vector<fs::path>& apart, F other) {
   std::vector<fs::path> files;
   files::each_file_beneath(folder, [&](const fs::path& file) {
+    if (lies_in_any(file, apart)) return;
     if (is_image_name(file)) {
       files.push_back(file);
     } else {
@@ -41,12 +50,16 @@ std::vector<fs::path> find_images(const fs::path& folder, F other) {
 // One part: its classes and their files.
 class PartScan {
  public:
-  explicit PartScan(fs::path root) : root_(std::move(root)), classes_(files::folders_in(root_)) {
+  explicit PartScan(fs::path root, const std::vector<fs::path>& apart = {})
+      : root_(std::move(root)), classes_(files::folders_in(root_)) {
+    std::erase_if(classes_, [&](const std::string& name) {
+      return std::ranges::find(apart, (root_ / name).lexically_normal()) != apart.end();
+    });
     if (classes_.empty()) {
       throw Error(root_.string() + ": expected a folder for each class, with its images inside; found no folder",
                   ExitCode::missing);
     }
-    for (const std::string& name : classes_) files_.push_back(images_in(root_ / name));
+    for (const std::string& name : classes_) files_.push_back(images_in(root_ / name, apart));
   }
 
   const std::vector<std::string>& classes() const { return classes_; }
@@ -80,6 +93,10 @@ class PartScan {
   }
 
   void tell_of_others(std::vector<std::string>& notes) const {
+    if (files::any_file_in(root_, is_image_name)) {
+      notes.push_back(root_.string() +
+                      ": the images next to the folders of the classes have no class and are left out");
+    }
     if (others_ == 0) return;
     notes.push_back(root_.string() + ": " + std::to_string(others_) + " files that don't end in " + endings() +
                     " are left out, as " + first_other_.string());
@@ -92,8 +109,8 @@ class PartScan {
                         : "; of other files there are " + std::to_string(others_) + ", as " + first_other_.string();
   }
 
-  std::vector<fs::path> images_in(const fs::path& folder) {
-    return find_images(folder, [&](const fs::path& other) {
+  std::vector<fs::path> images_in(const fs::path& folder, const std::vector<fs::path>& apart) {
+    return find_images(folder, apart, [&](const fs::path& other) {
       if (++others_ == 1) first_other_ = other;
     });
   }
@@ -105,34 +122,6 @@ class PartScan {
   fs::path first_other_;
 };
 
-struct Parts {
-  fs::path train, validation, test;  // empty: there is none
-};
-
-// Where the parts are. Folders that are called train and test are parts where nothing else lies beside them: a class
-// may well be called train.
-Parts parts_of(const fs::path& root, const fs::path& test_root) {
-  if (!files::is_folder(root)) {
-    throw Error(root.string() + (files::path_exists(root) ? " is no folder" : ": no such folder") +
-                    "; data.path has to name the folder of the images",
-                ExitCode::missing);
-  }
-  if (!test_root.empty()) return {.train = root, .validation = {}, .test = test_root};
-  const std::vector<std::string> names = files::folders_in(root);
-  const auto is_validation = [](const std::string& name) {
-    return std::find(kValidationNames.begin(), kValidationNames.end(), name) != kValidationNames.end();
-  };
-  const bool parts = contains(names, "train") && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-                       return name == "train" || name == "test" || is_validation(name);
-                     });
-  if (!parts) return {.train = root, .validation = {}, .test = {}};
-  Parts result{.train = root / "train", .validation = {}, .test = {}};
-  if (contains(names, "test")) result.test = root / "test";
-  const auto validation = std::find_if(names.begin(), names.end(), is_validation);
-  if (validation != names.end()) result.validation = root / *validation;
-  return result;
-}
-
 // The files of a part beside the training part.
 std::vector<LabelledFile> files_of(const fs::path& folder, const fs::path& train_folder, FolderScan& scan) {
   if (folder.empty()) return {};
@@ -142,6 +131,17 @@ std::vector<LabelledFile> files_of(const fs::path& folder, const fs::path& train
       throw Error((folder / name).string() + ": the class is not among those of the training part in " +
                   train_folder.string() + did_you_mean_or_list(name, scan.classes));
     }
+  }
+  std::vector<std::string> lacking;
+  for (const std::string& name : scan.classes) {
+    if (!contains(part.classes(), name)) lacking.push_back(in_quotes(name));
+  }
+  if (!lacking.empty()) {
+    const std::size_t count = lacking.size();
+    if (count > kMostClassesNamed) lacking.resize(kMostClassesNamed);
+    scan.notes.push_back(folder.string() + ": lacks " + std::to_string(count) + " of the " +
+                         std::to_string(scan.classes.size()) + " classes of the training part: " + join(lacking, ", ") +
+                         (count > kMostClassesNamed ? ", ..." : ""));
   }
   part.tell_of_others(scan.notes);
   return part.labelled(scan.classes);
@@ -155,14 +155,14 @@ bool is_image_name(const fs::path& file) {
   return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
 }
 
-std::vector<fs::path> images_beneath(const fs::path& folder) {
-  return find_images(folder, [](const fs::path&) {});
+std::vector<fs::path> images_beneath(const fs::path& folder, const std::vector<fs::path>& apart) {
+  return find_images(folder, apart, [](const fs::path&) {});
 }
 
-FolderScan scan_image_folder(const fs::path& root, const fs::path& test_root) {
-  const Parts parts = parts_of(root, test_root);
+FolderScan scan_image_folder(const PartFolders& parts) {
   FolderScan scan;
-  PartScan train(parts.train);
+  scan.notes = parts.notes;
+  PartScan train(parts.train, parts.apart);
   train.require_images();
   train.tell_of_others(scan.notes);
   scan.classes = train.classes();

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "data/folder_parts.hpp"
+
 namespace gpunn::data {
 
 struct LabelledFile {
@@ -22,14 +24,14 @@ struct FolderScan {
 // By its ending: .png, .jpg, .jpeg, .pgm, .ppm or .pnm.
 bool is_image_name(const std::filesystem::path& file);
 
-// The images in a folder and its subfolders, sorted. Skips hidden files and does not follow links to folders. Throws
-// Error(missing) if the folder can't be listed.
-std::vector<std::filesystem::path> images_beneath(const std::filesystem::path& folder);
+// The images in a folder and its subfolders, sorted, without those in the folders `apart`. Skips hidden files and does
+// not follow links to folders. Throws Error(missing) if the folder can't be listed.
+std::vector<std::filesystem::path> images_beneath(const std::filesystem::path& folder,
+                                                  const std::vector<std::filesystem::path>& apart = {});
 
-// Finds images by their endings in a folder for each class: root/CLASS, or root/train/CLASS, root/test/CLASS and
-// root/validation/CLASS (or val or valid). A `test_root` that is not empty has the classes of the test part instead.
-// Skips hidden files and does not follow links to folders. Throws Error if there are no classes, a class has no images,
-// or another part has a class that the training part lacks.
-FolderScan scan_image_folder(const std::filesystem::path& root, const std::filesystem::path& test_root);
+// Finds images by their endings in a folder for each class of each part. Skips hidden files and does not follow links
+// to folders. Throws Error if there are no classes, a class has no images, or another part has a class that the
+// training part lacks.
+FolderScan scan_image_folder(const PartFolders& parts);
 
 }  // namespace gpunn::data

@@ -8,6 +8,7 @@
 
 #include <zlib.h>
 
+#include "data/damaged_files.hpp"
 #include "data/pack/files.hpp"
 #include "data/variation/sample_variation.hpp"
 
@@ -32,7 +33,8 @@ Image sample_image(Image image, const fs::path& file, const SampleForm& form) {
               "; all must have one size, or set data.image_size: [rows, columns] to have them scaled");
 }
 
-ImageRows::ImageRows(std::vector<fs::path> files, SampleForm form) : files_(std::move(files)), form_(std::move(form)) {
+ImageRows::ImageRows(std::vector<fs::path> files, SampleForm form, Damaged damaged)
+    : files_(std::move(files)), form_(std::move(form)), damaged_(damaged) {
   bytes_.reserve(files_.size());
   for (const fs::path& file : files_) bytes_.push_back(files::size(file));
 }
@@ -47,16 +49,36 @@ void ImageRows::read(int64_t row, SampleDraw* draw, std::span<std::byte> sample)
                 " when the data set was opened. Leave the folder as it is while it is read; `gpunn resume` goes on "
                 "from the last checkpoint");
   }
-  if (draw == nullptr || !draw->crops()) {
-    Image image = sample_image(decode_image(bytes, file), file, form_);
-    if (draw != nullptr) draw->change(image);
-    write_planes(image, sample.data());
-    return;
-  }
-  const auto choose = [&](int64_t height, int64_t width) { return draw->crop(height, width); };
-  Image image = convert_channels(decode_region(bytes, file, choose, form_.height, form_.width), form_.channels);
-  draw->change(image);
+  Image image = decoded(bytes, static_cast<std::size_t>(row), draw);
+  const bool whole = draw == nullptr || !draw->crops();
+  image = whole ? sample_image(std::move(image), file, form_) : convert_channels(std::move(image), form_.channels);
+  if (draw != nullptr) draw->change(image);
   write_planes(image, sample.data());
+}
+
+Image ImageRows::decoded(std::span<const uint8_t> bytes, std::size_t row, SampleDraw* draw) const {
+  std::string damage;  // known since the data set was opened
+  std::string* const repair = damaged_ == Damaged::repair ? &damage : nullptr;
+  try {
+    if (draw == nullptr || !draw->crops()) return decode_image(bytes, files_[row], kMostPixels, repair);
+    const auto choose = [&](int64_t height, int64_t width) { return draw->crop(height, width); };
+    return decode_region(bytes, files_[row], choose, form_.height, form_.width, repair);
+  } catch (const Error&) {
+    if (damaged_ != Damaged::error) throw;
+    refuse_all_damaged();
+  }
+}
+
+// One pass over all files costs less than a run for each damaged file.
+void ImageRows::refuse_all_damaged() const {
+  std::call_once(searched_, [&] {
+    try {
+      data::refuse_damaged(files_, files_.front().parent_path().parent_path().string());
+    } catch (const Error& error) {
+      all_damaged_ = error.what();
+    }
+  });
+  throw Error(all_damaged_);
 }
 
 uint32_t ImageRows::digest(std::span<const int64_t> rows) const {

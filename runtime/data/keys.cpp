@@ -20,6 +20,8 @@ using D = DataConfig;
 
 constexpr double kMostSamples = 2147483647;  // an index of a sample is an i32
 constexpr double kLargestBatch = 1 << 20;
+const std::vector<std::string> kOwnImages = {"image_folder", "photograph_folder", "detection_folder"};
+const std::vector<std::string> kImageFiles = {"image_folder", "photographs", "photograph_folder", "detection_folder"};
 
 // The keys that data sets have of their own, and what chooses each set by its name.
 std::vector<config::KindOf<D>> registered_kinds() {
@@ -82,6 +84,15 @@ std::vector<config::KeyOf<DataConfig>> data_keys() {
       required(kind_key("dataset", kinds, "The data set.")),
       optional(path("path", &D::path, "A folder to search first; for your own data, the folder or file itself.")),
       only(own, optional(path("test_path", &D::test_path, "The folder or file of the test samples."))),
+      only(kOwnImages, optional(text("train_folder", &D::train_folder,
+                                     "The folder beneath `path` that is the training part; `.` is `path` itself. "
+                                     "Default: the parts are recognised by the names of their folders."))),
+      only(kOwnImages,
+           optional(text("validation_folder", &D::validation_folder, "Like `train_folder`, for the validation part."))),
+      only(kOwnImages, optional(text("test_folder", &D::test_folder, "Like `train_folder`, for the test part."))),
+      only(kImageFiles, choice("damaged", &D::damaged, {"error", "skip", "repair"},
+                               "What becomes of damaged images. `error`: all of them are named, and the run does not "
+                               "start; `skip`: they are left out; `repair`: the pixels that can be read are used.")),
   };
   for (KeyOf<D>& key : keys_of_kinds(kinds)) keys.push_back(std::move(key));
   for (KeyOf<D>& key : std::vector{

@@ -10,6 +10,7 @@
 
 #include "inference/tiles.hpp"
 #include "tasks/super_resolution/bicubic.hpp"
+#include "tasks/task.hpp"
 
 namespace gpunn::inference {
 
@@ -58,7 +59,8 @@ Enlarger::Enlarger(const TrainedModel& trained, int64_t tile, int64_t overlap)
   }
   if (model_.info().task != "super_resolution") {
     throw Error(trained.path.string() + ": the model is of the task " + model_.info().task +
-                    "; images are enlarged by one of super_resolution",
+                    "; images are enlarged by one of super_resolution. Use `gpunn " +
+                    tasks::find(model_.info().task).command(trained.path.string()) + "`",
                 ExitCode::usage);
   }
   if (!model_.info().photographs) {

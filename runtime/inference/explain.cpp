@@ -11,6 +11,8 @@
 #include "common/files.hpp"
 #include "common/parse_number.hpp"
 #include "common/text.hpp"
+#include "data/damaged_files.hpp"
+#include "inference/image_sample.hpp"
 #include "inference/result_files.hpp"
 
 namespace gpunn {
@@ -89,8 +91,13 @@ std::vector<ExplainedImage> explain(const TrainedModel& trained, const ExplainRe
   ExplainOptions options{.layer = request.layer, .method = request.method};
   if (!request.class_text.empty()) options.class_index = find_class(model.info(), request.class_text);
   std::vector<ExplainedImage> explained;
+  data::DamagedFiles damaged(request.damaged);
   for (std::size_t i = 0; i < images.size(); ++i) {
-    const std::vector<uint8_t> image = read_image(images[i].file, input);
+    std::vector<uint8_t> image;
+    const auto read = [&](std::string* damage) {
+      image = inference::image_sample(images[i].file, input, damage).values;
+    };
+    if (!damaged.sound(images[i].file, read)) continue;
     const Shape shape = batch_shape(input.sample.shape, 1);
     Explanation explanation =
         model.explain({.name = input.name, .dtype = DType::u8, .shape = shape, .data = image.data()}, options).front();
@@ -98,6 +105,7 @@ std::vector<ExplainedImage> explain(const TrainedModel& trained, const ExplainRe
     if (!heatmaps[i].empty()) write_picture(heatmaps[i], heatmap_png(explanation));
     explained.push_back({images[i].file, overlays[i], heatmaps[i], std::move(explanation)});
   }
+  damaged.report(request.on_damaged);
   return explained;
 }
 

@@ -13,7 +13,8 @@ namespace gpunn {
 
 void write_with_boxes(const std::filesystem::path& image, std::span<const DetectedBox> boxes,
                       const std::filesystem::path& to, double least_score) {
-  data::Image picture = data::read_image_file(image);
+  std::string damage;  // a damaged image has boxes only if it was to be repaired
+  data::Image picture = data::read_image_file(image, &damage);
   std::vector<data::ShownBox> shown;
   for (const DetectedBox& box : boxes) {
     if (box.score < least_score) continue;

@@ -3,10 +3,10 @@
 #include <gpunn/training.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 #include <utility>
 
+#include "data/damaged_files.hpp"
 #include "data/images/image.hpp"
 #include "data/parallel.hpp"
 #include "inference/image_sample.hpp"
@@ -46,26 +46,45 @@ std::vector<FileSample> test_rows(const std::vector<int64_t>& rows, const Model&
   return samples;
 }
 
-// The values of some samples, one after the other.
-void gather(std::span<const FileSample> samples, const InputInfo& input, std::vector<std::byte>& batch) {
+// Samples of a batch without damaged images that are left out, and their values one after the other.
+struct Gathered {
+  std::vector<const FileSample*> samples;
+  std::vector<data::ImageSides> sides;  // of the images that the samples were made of
+  std::vector<std::byte> values;
+};
+
+Gathered gather(std::span<const FileSample> samples, const InputInfo& input, data::DamagedFiles& damaged) {
   const std::size_t bytes = input.sample.bytes();
-  batch.resize(samples.size() * bytes);
+  std::vector<std::vector<std::byte>> values(samples.size());
+  std::vector<data::ImageSides> sides(samples.size());
   data::for_row_stretches(static_cast<int64_t>(samples.size()), 1, [&](int64_t first, int64_t last) {
     for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
       const FileSample& sample = samples[i];
       if (sample.image.empty()) {
-        std::memcpy(batch.data() + i * bytes, sample.values.data(), bytes);
-      } else {
-        std::memcpy(batch.data() + i * bytes, read_image(sample.image, input).data(), bytes);
+        values[i] = sample.values;
+        continue;
       }
+      inference::ImageSample image;
+      const auto read = [&](std::string* damage) { image = inference::image_sample(sample.image, input, damage); };
+      if (!damaged.sound(sample.image, read)) continue;
+      const auto pixels = std::as_bytes(std::span(image.values));
+      values[i].assign(pixels.begin(), pixels.end());
+      sides[i] = {image.height, image.width};
     }
   });
+  Gathered gathered;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (values[i].size() != bytes) continue;
+    gathered.samples.push_back(&samples[i]);
+    gathered.sides.push_back(sides[i]);
+    gathered.values.insert(gathered.values.end(), values[i].begin(), values[i].end());
+  }
+  return gathered;
 }
 
 // In pixels of the image that the sample was made of.
-std::vector<DetectedBox> on_image(std::vector<DetectedBox> boxes, const FileSample& sample, const InputInfo& input) {
-  if (boxes.empty() || sample.image.empty()) return boxes;
-  const data::Image image = data::read_image_file(sample.image);
+std::vector<DetectedBox> on_image(std::vector<DetectedBox> boxes, data::ImageSides image, const InputInfo& input) {
+  if (boxes.empty() || image.height == 0) return boxes;
   return inference::boxes_on_image(std::move(boxes), image.height, image.width, input);
 }
 
@@ -86,37 +105,38 @@ std::vector<Prediction> predict(const TrainedModel& trained, const PredictReques
 
 std::vector<Prediction> predict(const Model& model, const PredictRequest& request) {
   require_answerable(request);
-  if (tasks::find(model.info().task).target_kind() == TargetKind::image) {
-    throw Error("a model of the task " + model.info().task + " gives images, which `gpunn " +
-                    (model.info().task == "style_transfer" ? "stylize" : "upscale") +
-                    " RUN image.png --to out.png` writes",
-                ExitCode::usage);
+  const tasks::Task& task = tasks::find(model.info().task);
+  if (task.target_kind() == TargetKind::image) {
+    throw Error(
+        "a model of the task " + model.info().task + " gives images, which `gpunn " + task.command("RUN") + "` writes",
+        ExitCode::usage);
   }
-  const bool boxes = tasks::find(model.info().task).target_kind() == TargetKind::boxes;
+  const bool boxes = task.target_kind() == TargetKind::boxes;
   const auto largest = static_cast<std::size_t>(std::min(kLargestPredicted, model.max_batch()));
   const InputInfo& input = model.info().input;
   std::vector<FileSample> samples = inference::samples_in(request.inputs, model.info(), model.experiment().data);
   for (FileSample& sample : test_rows(request.rows, model)) samples.push_back(std::move(sample));
 
   std::vector<Prediction> predictions;
-  std::vector<std::byte> batch;
+  data::DamagedFiles damaged(request.damaged);
   Shape shape = batch_shape(input.sample.shape, 0);
   for (std::size_t first = 0; first < samples.size(); first += largest) {
-    const std::size_t count = std::min(largest, samples.size() - first);
-    const auto part = std::span(samples).subspan(first, count);
-    gather(part, input, batch);
-    shape.front() = static_cast<int64_t>(count);
+    const Gathered part =
+        gather(std::span(samples).subspan(first, std::min(largest, samples.size() - first)), input, damaged);
+    if (part.samples.empty()) continue;
+    shape.front() = std::ssize(part.samples);
     std::vector<Decoded> decoded =
-        model.predict({.name = input.name, .dtype = input.sample.dtype, .shape = shape, .data = batch.data()},
+        model.predict({.name = input.name, .dtype = input.sample.dtype, .shape = shape, .data = part.values.data()},
                       boxes ? std::max<int64_t>(request.top_k, kMostShownBoxes) : request.top_k);
-    for (std::size_t i = 0; i < count; ++i) {
-      predictions.push_back({.source = part[i].source,
+    for (std::size_t i = 0; i < part.samples.size(); ++i) {
+      predictions.push_back({.source = part.samples[i]->source,
                              .top = std::move(decoded[i].classes),
                              .values = std::move(decoded[i].values),
-                             .label = part[i].label,
-                             .boxes = on_image(std::move(decoded[i].boxes), part[i], input)});
+                             .label = part.samples[i]->label,
+                             .boxes = on_image(std::move(decoded[i].boxes), part.sides[i], input)});
     }
   }
+  damaged.report(request.on_damaged);
   return predictions;
 }
 

@@ -18,11 +18,18 @@ const Shape& image_shape(const InputInfo& input) {
   return input.sample.shape;
 }
 
+// Where the samples are light on dark, as MNIST is, a scan or a drawing is most often dark on light.
+inference::ImageSample sample_of_image(data::Image image, const InputInfo& input) {
+  const Shape& shape = image_shape(input);
+  inference::ImageSample sample{.values = {}, .height = image.height, .width = image.width};
+  sample.values = data::fitted_sample(std::move(image), shape[0], shape[1], shape[2], input.light_on_dark, input.fit);
+  return sample;
+}
+
 }  // namespace
 
 std::vector<uint8_t> read_image(const std::filesystem::path& file, const InputInfo& input) {
   const Shape& shape = image_shape(input);
-  // Where the samples are light on dark, as MNIST is, a scan or a drawing is most often dark on light.
   return read_image(file, shape[0], shape[1], shape[2], input.light_on_dark, input.fit);
 }
 
@@ -33,11 +40,14 @@ std::vector<uint8_t> read_image(std::span<const uint8_t> bytes, const std::strin
 
 inference::ImageSample inference::image_sample(std::span<const uint8_t> bytes, const std::string& name,
                                                const InputInfo& input, int64_t most_pixels) {
-  const Shape& shape = image_shape(input);
-  data::Image image = data::decode_image(bytes, name, most_pixels);
-  ImageSample sample{.values = {}, .height = image.height, .width = image.width};
-  sample.values = data::fitted_sample(std::move(image), shape[0], shape[1], shape[2], input.light_on_dark, input.fit);
-  return sample;
+  image_shape(input);
+  return sample_of_image(data::decode_image(bytes, name, most_pixels), input);
+}
+
+inference::ImageSample inference::image_sample(const std::filesystem::path& file, const InputInfo& input,
+                                               std::string* damage) {
+  image_shape(input);
+  return sample_of_image(data::read_image_file(file, damage), input);
 }
 
 std::vector<DetectedBox> inference::boxes_on_image(std::vector<DetectedBox> boxes, int64_t height, int64_t width,

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "data/damaged_files.hpp"
 #include "data/images/image.hpp"
 #include "inference/enlarger.hpp"
 #include "inference/picture_parts.hpp"
@@ -65,9 +68,12 @@ data::Image side_by_side(const data::Image& left, const data::Image& right) {
   return both;
 }
 
-UpscaledImage upscale(const Job& job, inference::Enlarger& enlarger) {
+// Nothing: the image is damaged and left out.
+std::optional<UpscaledImage> upscale(const Job& job, inference::Enlarger& enlarger, data::DamagedFiles& damaged) {
   std::vector<uint8_t> opacity;
-  const data::Image image = data::read_image_file(job.from, opacity);
+  data::Image image;
+  const auto read = [&](std::string* damage) { image = data::read_image_file(job.from, opacity, damage); };
+  if (!damaged.sound(job.from, read)) return std::nullopt;
   require_size(image, job.from, enlarger.settings().scale);
   const inference::PictureParts parts = inference::parts_of(image, opacity, enlarger.settings());
   inference::EnlargingWork work;
@@ -78,12 +84,12 @@ UpscaledImage upscale(const Job& job, inference::Enlarger& enlarger) {
     const Planes other = inference::joined(enlarger.bicubic(parts.seen), parts, enlarger);
     inference::write_picture(job.compare, side_by_side(inference::picture_of(other), inference::picture_of(result)));
   }
-  return {.from = job.from,
-          .to = job.to,
-          .height = result.height,
-          .width = result.width,
-          .tiles = work.tiles,
-          .seconds = work.seconds};
+  return UpscaledImage{.from = job.from,
+                       .to = job.to,
+                       .height = result.height,
+                       .width = result.width,
+                       .tiles = work.tiles,
+                       .seconds = work.seconds};
 }
 
 }  // namespace
@@ -93,7 +99,11 @@ std::vector<UpscaledImage> upscale(const TrainedModel& model, const UpscaleReque
   const std::vector<Job> jobs = jobs_of(request);
   inference::Enlarger enlarger(model, request.tile, request.overlap);
   std::vector<UpscaledImage> done;
-  for (const Job& job : jobs) done.push_back(upscale(job, enlarger));
+  data::DamagedFiles damaged(request.damaged);
+  for (const Job& job : jobs) {
+    if (std::optional<UpscaledImage> image = upscale(job, enlarger, damaged)) done.push_back(std::move(*image));
+  }
+  damaged.report(request.on_damaged);
   return done;
 }
 

@@ -34,8 +34,7 @@ void check_input(const ModelSpec& model, const Shape& sample) {
   if (sample.empty()) config::fail_at({model.file.string(), 0, 0}, "the data has samples without dimensions");
   if (model.input.empty() || model.input == sample) return;
   config::fail_at({model.file.string(), 0, 0}, "the model " + model.name + " takes samples of " +
-                                                   to_string(Shape(model.input)) + ", the data set has " +
-                                                   to_string(sample));
+                                                   to_string(Shape(model.input)) + ", these are " + to_string(sample));
 }
 
 // The outputs that a layer takes, and the layers they are of.

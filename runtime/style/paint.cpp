@@ -6,10 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "data/damaged_files.hpp"
 #include "data/images/image.hpp"
 #include "inference/any_size.hpp"
 #include "inference/pictures.hpp"
 #include "inference/result_files.hpp"
+#include "tasks/task.hpp"
 
 namespace gpunn {
 
@@ -64,7 +66,8 @@ int64_t styles_of(const TrainedModel& trained) {
   const inference::AnySize model(trained);
   if (model.info().task != "style_transfer") {
     throw Error(trained.path.string() + ": the model is of the task " + model.info().task +
-                    "; images are painted by one of style_transfer",
+                    "; images are painted by one of style_transfer. Use `gpunn " +
+                    tasks::find(model.info().task).command(trained.path.string()) + "`",
                 ExitCode::usage);
   }
   return styles_of(model.experiment());
@@ -91,8 +94,11 @@ std::vector<PaintedImage> paint(const TrainedModel& trained, const PaintRequest&
   }
   inference::AnySize model(trained, request.style ? *request.style + 1 : styles);
   std::vector<PaintedImage> done;
+  data::DamagedFiles damaged(request.damaged);
   for (std::size_t i = 0; i < images.size(); ++i) {
-    const data::Image image = data::read_colours(images[i].file, request.size);
+    data::Image image;
+    const auto read = [&](std::string* damage) { image = data::read_colours(images[i].file, request.size, damage); };
+    if (!damaged.sound(images[i].file, read)) continue;
     const Planes content = inference::planes_of_bytes(image.values, image.channels, image.height, image.width);
     const auto start = std::chrono::steady_clock::now();
     const std::vector<Planes> painted = model.run(widened(content));
@@ -119,6 +125,7 @@ std::vector<PaintedImage> paint(const TrainedModel& trained, const PaintRequest&
       done.push_back(std::move(one));
     }
   }
+  damaged.report(request.on_damaged);
   return done;
 }
 

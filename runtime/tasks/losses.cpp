@@ -4,6 +4,7 @@
 #include <gpunn/ops.h>
 
 #include <cstdint>
+#include <string>
 #include <variant>
 
 #include "graph/expressions.hpp"
@@ -112,6 +113,10 @@ std::string name_of(LossKind kind) {
   return "cross_entropy";
 }
 
+std::string data_text(const DataConfig& data) {
+  return "'" + data.dataset + "'" + (data.path.empty() ? "" : " (" + data.path.string() + ")");
+}
+
 void require_outputs(const Graph& g, const Experiment& experiment, ValueId output, int64_t outputs,
                      std::string_view outputs_are) {
   const TensorType& type = g.value(output).type;
@@ -120,8 +125,8 @@ void require_outputs(const Graph& g, const Experiment& experiment, ValueId outpu
   const std::string rows = std::to_string(type.shape.empty() ? 0 : type.shape[0]);
   throw ConfigError({{last.where, "the task " + experiment.task + " with the loss " + name_of(experiment.loss.type()) +
                                       " compares an output with each of the " + std::to_string(outputs) + " " +
-                                      std::string(outputs_are) + " of the data set '" + experiment.data.dataset +
-                                      "': expected f32[" + rows + ", " + std::to_string(outputs) +
+                                      std::string(outputs_are) + " of " + data_text(experiment.data) +
+                                      ": expected f32[" + rows + ", " + std::to_string(outputs) +
                                       "], the model's last layer '" + last.name + "' gives " + to_string(type)}});
 }
 

@@ -2,6 +2,8 @@
 
 #include <gpunn/experiment.hpp>
 
+#include <string>
+
 #include "graph/graph.hpp"
 #include "tasks/batch.hpp"
 
@@ -20,6 +22,9 @@ bool ends_in_part_of_loss(const Experiment& experiment);
 
 // Its name in experiments.
 std::string name_of(LossKind kind);
+
+// The data of an experiment for messages: "'csv' (data/iris.csv)".
+std::string data_text(const DataConfig& data);
 
 // Throws ConfigError, at the last layer, if the output is not f32[N, outputs]: the message names the loss, the layer
 // and the data. `outputs_are` names the things in the data that the outputs stand for.

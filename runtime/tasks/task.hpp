@@ -96,6 +96,8 @@ class Task {
   virtual Decoded decode(std::span<const float> predictions, const std::vector<std::string>& names, int64_t top) const;
   // Whether an output is one of what the data names; else rows are of other sizes, and the names are told with them.
   virtual bool names_outputs() const { return true; }
+  // The command that puts a trained model of the task to use, without the program's name: "predict RUN --row 0".
+  virtual std::string command(const std::string& model) const { return "predict " + model + " --row 0"; }
   bool has_labels() const { return target_kind() == TargetKind::one_class; }  // else targets f32[rows, outputs]
 
   // Whether a model that ends in a layer of this type is of this task, whatever the data.

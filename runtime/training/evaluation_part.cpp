@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "data/one_class.hpp"
 #include "data/part_digest.hpp"
 
 namespace gpunn::training {
@@ -31,12 +32,14 @@ Dataset with_part(Dataset set, const DataConfig& config, EvaluationPart part) {
 
 Dataset load_for(const DataConfig& config, EvaluationPart part) {
   Dataset set = load_dataset(config);
+  if (part == EvaluationPart::validation) data::require_several_classes(set, config);
   set.digest = data::digest_of(set);
   return with_part(std::move(set), config, part);
 }
 
 Dataset prepared_for(Dataset dataset, const DataConfig& config, EvaluationPart part, Digest digest) {
   Dataset set = prepare_arrays(std::move(dataset), config);
+  if (part == EvaluationPart::validation) data::require_several_classes(set, config);
   if (digest == Digest::whole) set.digest = data::digest_of(set);
   return with_part(std::move(set), config, part);
 }

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "common/text.hpp"
+#include "data/described.hpp"
 #include "storage/model_info.hpp"
 #include "tasks/task.hpp"
 #include "training/evaluation_part.hpp"
@@ -146,8 +147,8 @@ void require_data_of(const ModelInfo& model, const Dataset& dataset) {
     differences.push_back("the " + std::string(tasks::find(model.task).target()) + " differ: " + classes);
   }
   if (differences.empty()) return;
-  throw Error("the data set " + in_quotes(dataset.name) + " (" + dataset.source +
-                  ") is not of the kind that the model was trained on:\n  " + join(differences, "\n  ") +
+  throw Error(data::described(dataset) + " is not of the kind that the model was trained on:\n  " +
+                  join(differences, "\n  ") +
                   "\nGive it the data that it was trained on, or such data at another place with --set data.path=...",
               ExitCode::usage);
 }

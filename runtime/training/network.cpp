@@ -11,6 +11,7 @@
 
 #include "common/text.hpp"
 #include "config/checked_backends.hpp"
+#include "data/described.hpp"
 #include "nn/model.hpp"
 #include "storage/safetensors.hpp"
 #include "training/evaluation_part.hpp"
@@ -207,8 +208,8 @@ void Network::Impl::require_samples(const Dataset& dataset) const {
     refuse("the network takes samples of " + to_string(info.input.sample) + ", found " + to_string(row));
   }
   if (dataset.classes != static_cast<int64_t>(info.outputs.size())) {
-    refuse("the network has " + std::to_string(info.outputs.size()) + " outputs, the data set needs " +
-           std::to_string(dataset.classes));
+    refuse("the network has " + std::to_string(info.outputs.size()) + " outputs; " + data::described(dataset) +
+           " needs " + std::to_string(dataset.classes));
   }
 }
 
@@ -293,7 +294,7 @@ EvalReport Network::Impl::evaluate(Dataset dataset, TrainingListener* listener) 
   alone.early_stopping.reset();
   alone.backend = config::trained_backend(alone.backend);
   const ModelInfo complete = complete_info();
-  if (dataset.test.rows() == 0) refuse("evaluate: the data set has no test rows");
+  if (dataset.test.rows() == 0) refuse("evaluate: expected at least one row; " + data::described(dataset));
   dataset.train = stand_in(dataset.test, dataset);
   dataset.validation = {};
   dataset.batches = nullptr;

@@ -118,6 +118,7 @@ Session Session::open(Parts parts, Dataset dataset) {
   require_divisible(experiment, ranks);
   require_augmentable(experiment, dataset);
   require_targets(experiment, dataset);
+  require_samples(experiment, dataset);
   const Shape sample = sample_shape(dataset);
   std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, sample);
   std::vector<UpdateRule> rules = update_rules(parameters, experiment);

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "common/text.hpp"
+#include "data/described.hpp"
 #include "tasks/losses.hpp"
 #include "tasks/task.hpp"
 #include "training/session.hpp"
@@ -34,10 +36,19 @@ void require_targets(const Experiment& experiment, const Dataset& dataset) {
   for (const tasks::Task* other : tasks::all()) {
     if (fitting.empty() && other->target_kind() == dataset.targets) fitting = other->name();
   }
-  throw Error(experiment.file.string() + ": the data set '" + dataset.name + "' has " + has() + ", the task " +
+  throw Error(experiment.file.string() + ": " + data::described(dataset) + " has " + has() + ", the task " +
                   experiment.task + " with the loss " + tasks::name_of(experiment.loss.type()) + " learns " +
                   std::string(task.target()) + ", which the last layer '" + experiment.model.layers.back().name +
                   "' gives; set task: " + fitting + ", or choose data with " + std::string(task.target()),
+              ExitCode::usage);
+}
+
+void require_samples(const Experiment& experiment, const Dataset& dataset) {
+  const ModelSpec& model = experiment.model;
+  const Shape sample = sample_shape(dataset);
+  if (model.input.empty() || model.input == sample) return;
+  throw Error(model.file.string() + ": the model " + model.name + " takes samples of " + to_string(Shape(model.input)) +
+                  "; those of " + data::described(dataset) + " are " + to_string(sample),
               ExitCode::usage);
 }
 

@@ -16,6 +16,9 @@ struct RowOutputs;
 // Throws Error(usage), with task, loss, last layer and data, if the data set lacks what the task learns.
 void require_targets(const Experiment& experiment, const Dataset& dataset);
 
+// Throws Error(usage) if the model takes samples of another shape.
+void require_samples(const Experiment& experiment, const Dataset& dataset);
+
 // Scales the targets of all parts to (target - mean) / stddev, if the data set has means.
 void scale_targets(Dataset& dataset);
 

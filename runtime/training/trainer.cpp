@@ -178,7 +178,16 @@ RunResult Trainer::run_to_the_end() {
   result_.persistent_bytes = session_.persistent_bytes();
   result_.data_bytes = session_.data_bytes();
   result_.total_seconds = seconds_since(start);
+  result_.next = next_commands();
   return result_;
+}
+
+// What a user can do with the run. No command can read arrays that a program trained on.
+std::vector<std::string> Trainer::next_commands() const {
+  const std::string run = folder_.path().string();
+  if (run.empty() || session_.dataset().name == kArrays) return {};
+  if (result_.interrupted) return {"gpunn resume " + run};
+  return {"gpunn eval " + run, "gpunn " + tasks::find(session_.experiment().task).command(run)};
 }
 
 // Of the last epoch's weights, or where the experiment asks for it of the best's, which the session then has.

@@ -44,6 +44,7 @@ class Trainer {
   // alone.
   int64_t agree_on(int64_t steps);
   bool as_first_rank(bool decision) const;
+  std::vector<std::string> next_commands() const;
   EvalReport final_evaluation();
   void train_epoch();
   void set_stepping(bool stepping);

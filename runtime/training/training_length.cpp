@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "data/described.hpp"
 #include "training/programs.hpp"
 
 namespace gpunn::training {
@@ -32,11 +33,11 @@ TrainingLength training_length(const Experiment& experiment, const Dataset& data
   const auto fail = [&](const std::string& message) {
     throw Error(experiment.file.string() + ": " + message, ExitCode::usage);
   };
-  if (dataset.train.rows() == 0) fail("the data set '" + dataset.name + "' has no training samples");
+  if (dataset.train.rows() == 0) fail(data::described(dataset) + " has no training samples");
   if (dataset.test.rows() == 0 && !dataset.unwatched) {
     const bool boxes = dataset.targets == TargetKind::boxes;
     const std::string share = "put data.test_fraction: 0.2 to take a fifth of the samples, or ";
-    fail("the data set '" + dataset.name + "' has no test samples in " + dataset.source + "; " + (boxes ? "" : share) +
+    fail(data::described(dataset) + " has no test samples; " + (boxes ? "" : share) +
          "say with data.test_path where they are" + (boxes ? ", or with data.test_boxes which" : ""));
   }
   const int64_t rows_of_step = experiment.data.batch_size * experiment.accumulate;

@@ -119,7 +119,6 @@ TEST_CASE("photographs and the task that enlarges them go together, and patches 
   CHECK(first(task, drawn + ", patches: 8").find("is less than one batch") != std::string::npos);
   CHECK(first(task, "dataset: photographs, train_sets: [t19]").find("expected any of t91, bsds200, found 't19'") !=
         std::string::npos);
-  CHECK(first(task, "dataset: photograph_folder, path: x").find("needs data.test_path") != std::string::npos);
   const Experiment experiment = parse_experiment(task_text(task, drawn + ", also_scaled: [0.5]"), "e.yaml");
   CHECK(experiment.loss.type() == LossKind::mean_squared_error);
   CHECK(experiment.checkpoint.monitor == "psnr");

@@ -94,8 +94,10 @@ TEST_CASE("a folder a class, sorted by name, in two parts") {
     CHECK(value(set.train, 12 * row + 11) == expected);
   }
   CHECK(value(set.test, 5) == 60);
-  CHECK(set.notes.size() == 1);
+  CHECK(set.notes.size() == 3);
   CHECK(has_note(set, "notes.txt"));
+  CHECK(has_note(set, "the parts are recognised by the names of their folders: train: "));
+  CHECK(has_note(set, "test: lacks 1 of the 2 classes of the training part: 'cat'"));
   CHECK(std::abs(set.mean.at(0) - 30.0 / 255) < 1e-9);
   CHECK(std::abs(set.stddev.at(0) - std::sqrt(200.0) / 255) < 1e-9);
 }
@@ -128,7 +130,7 @@ TEST_CASE("a folder's validation part is no test part, unless a share of the tra
 TEST_CASE("one folder is split by a fraction, the same of each class") {
   const Folder f;
   for (int i = 0; i < 20; ++i) {
-    f.put("train/" + std::to_string(i) + ".png", grey_png(i));  // a class that happens to be called train
+    f.put("tram/" + std::to_string(i) + ".png", grey_png(i));
     if (i < 10) f.put("bus/" + std::to_string(i) + ".png", grey_png(100 + i));
   }
   DataConfig config = config_of(f.root.path());
@@ -235,14 +237,15 @@ TEST_CASE("pictures of 16 bits, animated and turned ones are read, and told of")
   CHECK(has_note(set, "animated"));
 }
 
-TEST_CASE("an image that can't be used is named, the first of several") {
+TEST_CASE("images that can't be used are named, all at once") {
   const Folder f;
   for (int i = 0; i < 300; ++i) f.put("a/" + std::to_string(1000 + i) + ".png", grey_png(i % 256));
   const auto code = [&] { return test::code_of([&] { f.load(); }); };
   SECTION("damaged") {
     f.put("a/1200.png", grey_png(1).substr(0, 40));
     f.put("a/1250.png", "rubbish");
-    CHECK_THROWS_WITH(f.load(), Contains("1200.png: damaged PNG"));
+    CHECK_THROWS_WITH(f.load(), Contains("2 of 300 images") && Contains("1200.png: damaged PNG") &&
+                                    Contains("1250.png: not an image"));
     CHECK(code() == gpunn::ExitCode::failed);
   }
   SECTION("another format under its name") {

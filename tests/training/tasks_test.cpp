@@ -213,17 +213,17 @@ TEST_CASE("a task whose loss, last layer or data do not fit is told in one messa
     }
   };
   refused(diabetes(folder.path(), {{"model.parameters.classes", "3"}}),
-          {"the task regression with the loss mean_squared_error", "1 target columns of the data set 'csv'",
+          {"the task regression with the loss mean_squared_error", "1 target columns of 'csv'",
            "expected f32[32, 1], the model's last layer 'output' gives f32[32, 3]"});
   refused(two_digits(folder.path(), {{"model.parameters.classes", "7"}}),
-          {"the task multi_label with the loss binary_cross_entropy", "10 labels of the data set 'two_digits'",
+          {"the task multi_label with the loss binary_cross_entropy", "10 labels of 'two_digits'",
            "'output' gives f32[32, 7]"});
   refused(small_lenet(folder.path(), {{"task", "regression"}}),
-          {"the data set 'digits' has a class a sample", "the task regression", "loss mean_squared_error",
+          {"'digits' (", "has a class a sample", "the task regression", "loss mean_squared_error",
            "last layer 'output'", "task: classification"});
-  refused(two_digits(folder.path(), {{"task", "classification"}}),
-          {"'two_digits' has any of 10 labels a sample", "the task classification with the loss cross_entropy",
-           "task: multi_label"});
+  refused(
+      two_digits(folder.path(), {{"task", "classification"}}),
+      {"has any of 10 labels a sample", "the task classification with the loss cross_entropy", "task: multi_label"});
   refused(two_digits(folder.path(), {{"task", "regression"}}), {"any of 10 labels a sample", "the task regression"});
 }
 

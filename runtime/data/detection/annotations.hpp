@@ -46,7 +46,9 @@ Annotations read_coco(const std::filesystem::path& json, const std::filesystem::
 // YOLO's text: beside each image, or in a folder `labels` in place of its folder `images`, a file of lines "class
 // x-centre y-centre width height", in shares of the sides. `names` is a file with the name of a class a line; empty:
 // they are called by their numbers.
-Annotations read_yolo(const std::filesystem::path& images, const std::filesystem::path& names);
+// Images in the folders `apart` are not read.
+Annotations read_yolo(const std::filesystem::path& images, const std::filesystem::path& names,
+                      const std::vector<std::filesystem::path>& apart = {});
 
 // A table with a box a line: the columns filename, class, xmin, ymin, xmax, ymax, and width and height where they are.
 Annotations read_box_table(const std::filesystem::path& table, const std::filesystem::path& images);

@@ -87,7 +87,8 @@ BoxSet box_settings(const DataConfig& config, const std::vector<int64_t>& image_
 }
 
 Dataset box_dataset(std::shared_ptr<const BoxImages> train, const std::shared_ptr<const BoxImages>& test,
-                    std::vector<std::string> classes, const DataConfig& config) {
+                    std::vector<std::string> classes, const DataConfig& config,
+                    const std::shared_ptr<const BoxImages>& validation) {
   const BoxSet settings = box_settings(config, {512, 512});
   if (train->count() == 0) throw Error("there is no image with an annotation to train on", ExitCode::missing);
   Dataset set;
@@ -99,6 +100,7 @@ Dataset box_dataset(std::shared_ptr<const BoxImages> train, const std::shared_pt
   const int64_t epoch = settings.epoch_samples > 0 ? settings.epoch_samples : images;
   set.train.samples = {DType::u8, {epoch, settings.channels, settings.image_size[0], settings.image_size[1]}};
   set.test = split_of_boxes(test, settings);
+  set.validation = split_of_boxes(validation, settings);
   set.fit.inside = true;
   // Of photographs (ImageNet's), or of grey.
   set.mean = settings.channels == 3 ? std::vector{0.485, 0.456, 0.406} : std::vector{0.45};

@@ -4,6 +4,7 @@
 #include <gpunn/progress.hpp>
 
 #include <array>
+#include <optional>
 #include <utility>
 
 #include <zlib.h>
@@ -55,23 +56,29 @@ class ImagesInMemory : public BoxImages {
 struct Reading {
   std::vector<std::string> classes;
   int64_t channels = 3, most_side = 0;
+  Damaged damaged = Damaged::error;
 };
 
 class ImagesInFiles : public BoxImages {
  public:
-  ImagesInFiles(std::vector<AnnotatedImage> listed, Reading reading, BoxRepairs& repairs)
+  ImagesInFiles(std::vector<AnnotatedImage> listed, Reading reading, BoxRepairs& repairs, DamagedFiles& damaged)
       : listed_(std::move(listed)), reading_(std::move(reading)), outlines_(listed_.size()) {
+    std::vector<uint8_t> sound(listed_.size());  // not bits, which threads would share
     std::vector<BoxRepairs> of_image(listed_.size());
     LongWork work("checking the images", listed_.size());
     for_row_stretches(count(), 1, [&](int64_t first, int64_t last) {
       for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i, work.advance()) {
-        outlines_[i] = read(i, of_image[i]);
+        std::optional<BoxedImage> image = read(i, of_image[i], damaged);
+        if (!image) continue;
+        sound[i] = 1;
+        outlines_[i] = std::move(*image);
         outlines_[i].image.values = {};
       }
     });
+    leave_out(sound);
+    for (std::size_t i = 0; i < sound.size(); ++i) repairs.add(of_image[i]);
     uLong crc = 0;
     for (std::size_t i = 0; i < listed_.size(); ++i) {
-      repairs.add(of_image[i]);
       crc = crc_with(crc, outlines_[i].name.data(), outlines_[i].name.size());
       crc = crc_with_boxes(crc, outlines_[i]);
     }
@@ -82,7 +89,10 @@ class ImagesInFiles : public BoxImages {
   std::shared_ptr<const BoxedImage> image(int64_t number) const override {
     const auto place = static_cast<std::size_t>(number);
     BoxRepairs known;
-    auto image = std::make_shared<const BoxedImage>(read(place, known));
+    DamagedFiles damaged(reading_.damaged);
+    std::optional<BoxedImage> found = read(place, known, damaged);
+    if (!found) throw Error(damaged.found().front().reason);
+    auto image = std::make_shared<const BoxedImage>(std::move(*found));
     const Image &now = image->image, &before = outlines_[place].image;
     if (now.height != before.height || now.width != before.width) {
       throw Error(listed_[place].file.string() +
@@ -96,8 +106,21 @@ class ImagesInFiles : public BoxImages {
   uint32_t digest() const override { return digest_; }
 
  private:
-  BoxedImage read(std::size_t place, BoxRepairs& repairs) const {
-    return boxed_image(listed_[place], reading_.classes, reading_.channels, reading_.most_side, repairs);
+  std::optional<BoxedImage> read(std::size_t place, BoxRepairs& repairs, DamagedFiles& damaged) const {
+    return boxed_image(listed_[place], reading_.classes, reading_.channels, reading_.most_side, repairs, damaged);
+  }
+  void leave_out(const std::vector<uint8_t>& sound) {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < sound.size(); ++i) {
+      if (sound[i] == 0) continue;
+      if (kept != i) {
+        listed_[kept] = std::move(listed_[i]);
+        outlines_[kept] = std::move(outlines_[i]);
+      }
+      ++kept;
+    }
+    listed_.resize(kept);
+    outlines_.resize(kept);
   }
 
   std::vector<AnnotatedImage> listed_;
@@ -113,7 +136,8 @@ std::shared_ptr<const BoxImages> images_in_memory(std::vector<BoxedImage> images
 }
 
 std::shared_ptr<const BoxImages> box_images(const Annotations& annotations, const std::vector<std::string>& classes,
-                                            int64_t channels, int64_t most_side, BoxRepairs& repairs, Keeping keeping) {
+                                            int64_t channels, int64_t most_side, BoxRepairs& repairs,
+                                            DamagedFiles& damaged, Keeping keeping) {
   if (keeping == Keeping::automatic) {
     constexpr uint64_t kShareOfMemory = 2;
     const uint64_t free = free_host_memory();
@@ -121,9 +145,10 @@ std::shared_ptr<const BoxImages> box_images(const Annotations& annotations, cons
     keeping = fits ? Keeping::memory : Keeping::files;
   }
   if (keeping == Keeping::memory) {
-    return images_in_memory(read_boxed_images(annotations, classes, channels, most_side, repairs));
+    return images_in_memory(read_boxed_images(annotations, classes, channels, most_side, repairs, damaged));
   }
-  return std::make_shared<ImagesInFiles>(annotations.images, Reading{classes, channels, most_side}, repairs);
+  return std::make_shared<ImagesInFiles>(annotations.images, Reading{classes, channels, most_side, damaged.policy()},
+                                         repairs, damaged);
 }
 
 }  // namespace gpunn::data

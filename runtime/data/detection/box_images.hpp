@@ -32,9 +32,9 @@ std::shared_ptr<const BoxImages> images_in_memory(std::vector<BoxedImage> images
 // `automatic`: files if the images may take more than half of the free memory.
 enum class Keeping { automatic, memory, files };
 
-// As read_boxed_images(). All images are decoded once, to check them and their boxes.
+// As read_boxed_images(). All images are decoded once, to check them and their boxes. `damaged` gets the damaged ones.
 std::shared_ptr<const BoxImages> box_images(const Annotations& annotations, const std::vector<std::string>& classes,
                                             int64_t channels, int64_t most_side, BoxRepairs& repairs,
-                                            Keeping keeping = Keeping::automatic);
+                                            DamagedFiles& damaged, Keeping keeping = Keeping::automatic);
 
 }  // namespace gpunn::data

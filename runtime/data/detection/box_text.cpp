@@ -88,7 +88,7 @@ std::size_t column_of(const Table& table, const std::vector<std::string>& names)
 
 }  // namespace
 
-Annotations read_yolo(const fs::path& images, const fs::path& names) {
+Annotations read_yolo(const fs::path& images, const fs::path& names, const std::vector<fs::path>& apart) {
   Annotations result;
   if (!names.empty()) {
     for (const std::string& line : lines_of(names)) {
@@ -97,7 +97,7 @@ Annotations read_yolo(const fs::path& images, const fs::path& names) {
   }
   std::vector<std::string> without;
   int64_t most = -1;
-  for (const fs::path& file : images_beneath(images)) {
+  for (const fs::path& file : images_beneath(images, apart)) {
     const fs::path label = label_file(file);
     if (!files::is_file(label)) {
       without.push_back(file.filename().string());

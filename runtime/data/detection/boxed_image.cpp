@@ -43,9 +43,9 @@ int64_t number_of_class(const std::string& name, const std::vector<std::string>&
 }
 
 // The picture as its annotation means it.
-Image as_annotated(const AnnotatedImage& annotated, int64_t channels, BoxRepairs& repairs) {
+Image as_annotated(const AnnotatedImage& annotated, int64_t channels, BoxRepairs& repairs, std::string* damage) {
   const files::Content content = files::read(annotated.file, kMostImageFileBytes);
-  Image image = decode_image_as_stored(content.bytes(), annotated.file);
+  Image image = decode_image_as_stored(content.bytes(), annotated.file, kMostPixels, damage);
   repairs.from_16_bits += image.from_16_bits;
   image = convert_channels(std::move(image), channels);
   const bool says = annotated.width > 0 && annotated.height > 0;
@@ -173,9 +173,11 @@ std::vector<std::string> classes_of(const Annotations& annotations) {
   return {names.begin(), names.end()};
 }
 
-BoxedImage boxed_image(const AnnotatedImage& annotated, const std::vector<std::string>& classes, int64_t channels,
-                       int64_t most_side, BoxRepairs& repairs) {
-  BoxedImage boxed{.name = annotated.file.filename().string(), .image = as_annotated(annotated, channels, repairs)};
+std::optional<BoxedImage> boxed_image(const AnnotatedImage& annotated, const std::vector<std::string>& classes,
+                                      int64_t channels, int64_t most_side, BoxRepairs& repairs, DamagedFiles& damaged) {
+  BoxedImage boxed{.name = annotated.file.filename().string(), .image = {}};
+  const auto read = [&](std::string* damage) { boxed.image = as_annotated(annotated, channels, repairs, damage); };
+  if (!damaged.sound(annotated.file, read)) return std::nullopt;
   boxed.objects = checked_boxes(annotated, boxed.image.height, boxed.image.width, classes, repairs);
   const int64_t longer = std::max(boxed.image.height, boxed.image.width);
   if (longer <= most_side) return boxed;
@@ -196,21 +198,26 @@ uint64_t boxed_image_bytes(const Annotations& annotations, int64_t channels, int
 }
 
 std::vector<BoxedImage> read_boxed_images(const Annotations& annotations, const std::vector<std::string>& classes,
-                                          int64_t channels, int64_t most_side, BoxRepairs& repairs) {
+                                          int64_t channels, int64_t most_side, BoxRepairs& repairs,
+                                          DamagedFiles& damaged) {
   const std::vector<AnnotatedImage>& listed = annotations.images;
   require_host_memory(
       boxed_image_bytes(annotations, channels, most_side),
       std::to_string(listed.size()) + " images of up to " + std::to_string(most_side) + " pixels a side");
-  std::vector<BoxedImage> images(listed.size());
+  std::vector<std::optional<BoxedImage>> images(listed.size());
   std::vector<BoxRepairs> of_image(listed.size());
   LongWork work("reading the images", listed.size());
   for_row_stretches(static_cast<int64_t>(listed.size()), 1, [&](int64_t first, int64_t last) {
     for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i, work.advance()) {
-      images[i] = boxed_image(listed[i], classes, channels, most_side, of_image[i]);
+      images[i] = boxed_image(listed[i], classes, channels, most_side, of_image[i], damaged);
     }
   });
   for (const BoxRepairs& one : of_image) repairs.add(one);
-  return images;
+  std::vector<BoxedImage> sound;
+  for (std::optional<BoxedImage>& image : images) {
+    if (image) sound.push_back(std::move(*image));
+  }
+  return sound;
 }
 
 }  // namespace gpunn::data

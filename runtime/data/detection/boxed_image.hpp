@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "data/damaged_files.hpp"
 #include "data/detection/annotations.hpp"
 #include "data/images/image.hpp"
 #include "tasks/detection/boxes.hpp"
@@ -37,15 +39,16 @@ std::vector<tasks::TrueBox> checked_boxes(const AnnotatedImage& annotated, int64
 // The classes of all boxes, sorted by name, where the file does not list any.
 std::vector<std::string> classes_of(const Annotations& annotations);
 
-// Reads the images of the annotations, of which the longer sides become at most `most_side` pixels. A photograph that
-// is stored lying and marked as upright (EXIF) is turned as its annotation's size says; without that size it is turned
-// as viewers do.
+// Reads the images of the annotations without damaged ones that are left out, of which the longer sides become at most
+// `most_side` pixels. A photograph that is stored lying and marked as upright (EXIF) is turned as its annotation's size
+// says; without that size it is turned as viewers do.
 std::vector<BoxedImage> read_boxed_images(const Annotations& annotations, const std::vector<std::string>& classes,
-                                          int64_t channels, int64_t most_side, BoxRepairs& repairs);
+                                          int64_t channels, int64_t most_side, BoxRepairs& repairs,
+                                          DamagedFiles& damaged);
 
-// One of them.
-BoxedImage boxed_image(const AnnotatedImage& annotated, const std::vector<std::string>& classes, int64_t channels,
-                       int64_t most_side, BoxRepairs& repairs);
+// One of them. Nothing: it is damaged and left out.
+std::optional<BoxedImage> boxed_image(const AnnotatedImage& annotated, const std::vector<std::string>& classes,
+                                      int64_t channels, int64_t most_side, BoxRepairs& repairs, DamagedFiles& damaged);
 
 // An estimate of what they take in memory.
 uint64_t boxed_image_bytes(const Annotations& annotations, int64_t channels, int64_t most_side);

@@ -7,6 +7,7 @@
 
 #include "config/key_builders.hpp"
 #include "data/detection/box_dataset.hpp"
+#include "data/folder_parts.hpp"
 #include "data/pack/files.hpp"
 #include "data/registry.hpp"
 
@@ -18,8 +19,9 @@ namespace {
 
 constexpr int64_t kUsualSide = 512;
 
-Annotations read_part(const DataConfig& config, const BoxSet& settings, bool test) {
-  const fs::path& root = test && !config.test_path.empty() ? config.test_path : config.path;
+// Of one part; `root` is its own folder if data.path has folders of parts.
+Annotations read_part(const DataConfig& config, const BoxSet& settings, bool test, const fs::path& root,
+                      const std::vector<fs::path>& apart) {
   const fs::path images = root / settings.image_folder;
   const fs::path& boxes = test ? settings.test_boxes : settings.boxes;
   switch (settings.format) {
@@ -28,7 +30,7 @@ Annotations read_part(const DataConfig& config, const BoxSet& settings, bool tes
     case BoxFormat::csv:
       return read_box_table(boxes, images);
     case BoxFormat::yolo:
-      return read_yolo(files::is_folder(images) ? images : root, settings.boxes);
+      return read_yolo(files::is_folder(images) ? images : root, settings.boxes, apart);
     case BoxFormat::voc:
       break;
   }
@@ -49,24 +51,45 @@ void tell(Dataset& set, const std::string& part, const Annotations& annotations,
   for (const std::string& note : repairs.notes()) set.notes.push_back(part + ": " + note);
 }
 
+// YOLO's files lie next to their images, so that folders are what divides them. The other formats have lists.
+bool has_part_folders(const BoxSet& settings) { return settings.format == BoxFormat::yolo; }
+
 Dataset make_detection_folder(const DataConfig& config) {
   const BoxSet settings = box_settings(config, {kUsualSide, kUsualSide});
-  const bool tested = settings.format == BoxFormat::voc || !config.test_path.empty() || !settings.test_boxes.empty();
-  const Annotations train = read_part(config, settings, false);
-  const Annotations test = tested ? read_part(config, settings, true) : Annotations();
+  PartFolders parts{.train = config.path, .test = config.test_path};
+  if (has_part_folders(settings)) {
+    parts = part_folders(config, Contents::images);
+  } else if (config.test_path.empty()) {
+    parts.test = config.path;
+  }
+  const bool tested = has_part_folders(settings) ? !parts.test.empty()
+                                                 : settings.format == BoxFormat::voc || !config.test_path.empty() ||
+                                                       !settings.test_boxes.empty();
+  const Annotations train = read_part(config, settings, false, parts.train, parts.apart);
+  const Annotations test = tested ? read_part(config, settings, true, parts.test, {}) : Annotations();
+  const Annotations validation =
+      parts.validation.empty() ? Annotations() : read_part(config, settings, true, parts.validation, {});
   const std::vector<std::string> classes = classes_of(train);
   if (classes.empty()) throw Error(config.path.string() + ": no box in any annotation", ExitCode::missing);
   const double most_zoom = settings.zoom.empty() ? 1 : std::max(1.0, settings.zoom[1]);
   const auto most_side =
       static_cast<int64_t>(most_zoom * static_cast<double>(*std::ranges::max_element(settings.image_size)));
-  BoxRepairs of_train, of_test;
-  auto images = box_images(train, classes, settings.channels, most_side, of_train);
-  const auto test_images =
-      box_images(test, classes, settings.channels, 2 * *std::ranges::max_element(settings.image_size), of_test);
-  Dataset set = box_dataset(std::move(images), test_images, classes, config);
+  const int64_t most_evaluated = 2 * *std::ranges::max_element(settings.image_size);
+  BoxRepairs of_train, of_validation, of_test;
+  DamagedFiles damaged(config.damaged);
+  auto images = box_images(train, classes, settings.channels, most_side, of_train, damaged);
+  const auto validation_images =
+      box_images(validation, classes, settings.channels, most_evaluated, of_validation, damaged);
+  const auto test_images = box_images(test, classes, settings.channels, most_evaluated, of_test, damaged);
+  std::vector<std::string> of_damaged;
+  damaged.settle(config.path.string(), of_damaged);
+  Dataset set = box_dataset(std::move(images), test_images, classes, config, validation_images);
+  set.notes.insert(set.notes.end(), parts.notes.begin(), parts.notes.end());
+  set.notes.insert(set.notes.end(), of_damaged.begin(), of_damaged.end());
   set.name = "detection_folder";
   set.source = config.path.string();
   tell(set, "training part", train, of_train);
+  tell(set, "validation part", validation, of_validation);
   tell(set, "test part", test, of_test);
   return set;
 }
@@ -74,6 +97,12 @@ Dataset make_detection_folder(const DataConfig& config) {
 void check_detection_folder(const DataConfig& config, const config::GivenKeys& given, config::Diagnostics& found) {
   check_boxes(config, given, found);
   const auto settings = settings_for<BoxSet>(config);
+  for (const auto& [key, folder] : {std::pair{"data.train_folder", &config.train_folder},
+                                    {"data.validation_folder", &config.validation_folder},
+                                    {"data.test_folder", &config.test_folder}}) {
+    if (folder->empty() || has_part_folders(settings)) continue;
+    found.add(given.place(key), std::string(key) + " is for data.format yolo; of the others, files list the images");
+  }
   const bool listed = settings.format == BoxFormat::coco || settings.format == BoxFormat::csv;
   if (listed && settings.boxes.empty() && given.sound("data.boxes")) {
     found.add(given.place("data.dataset"), "data.boxes: the file with the boxes is missing");

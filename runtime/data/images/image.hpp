@@ -30,14 +30,20 @@ inline constexpr std::size_t kMostImageFileBytes = std::size_t{256} << 20;
 inline constexpr int64_t kMostSide = 16384;
 inline constexpr int64_t kMostPixels = int64_t{256} << 20;
 
+// Which pixels of a damaged file a decoder of one kind gives: those that can be read, or none but an error.
+enum class Pixels { all, readable };
+
 // The decoders take a file's bytes, and its name for errors. They throw Error if the bytes are damaged, truncated or of
 // an unsupported kind. They also throw, before they allocate memory, if the picture is larger than the bounds above or
 // has more than `most_pixels`. decode_image() takes any of these kinds, and turns a picture as the camera noted (EXIF).
-Image decode_image(std::span<const uint8_t> bytes, const std::filesystem::path& file,
-                   int64_t most_pixels = kMostPixels);
+//
+// A file is sound if each of its pixels is there, even if its last bytes are missing. With `damage`, a damaged file
+// gives the pixels that can be read, and `damage` becomes the error; they still throw if no pixels can be read.
+Image decode_image(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels = kMostPixels,
+                   std::string* damage = nullptr);
 Image decode_image_as_stored(std::span<const uint8_t> bytes, const std::filesystem::path& file,
-                             int64_t most_pixels = kMostPixels);
-Image read_image_file(const std::filesystem::path& file);
+                             int64_t most_pixels = kMostPixels, std::string* damage = nullptr);
+Image read_image_file(const std::filesystem::path& file, std::string* damage = nullptr);
 // The sides of what decode_image() gives, read from the file's header alone: the rest may be damaged.
 struct ImageSides {
   int64_t height = 0, width = 0;
@@ -49,21 +55,23 @@ ImageSides sides_of_pnm(std::span<const uint8_t> bytes, const std::filesystem::p
 // A part of the picture of decode_image(), scaled to height by width. Of a JPEG, only that part is decoded, at an
 // eighth, a quarter or a half of its size if that is still as large as the result.
 Image decode_region(std::span<const uint8_t> bytes, const std::filesystem::path& file, const RegionChoice& choose,
-                    int64_t height, int64_t width);
+                    int64_t height, int64_t width, std::string* damage = nullptr);
 // The same of a JPEG, neither turned nor scaled further. `choose` sees the picture as it is stored. `found` becomes the
 // part that was chosen, in pixels of the result.
 struct ScaledRegion {
   double top = 0, left = 0, bottom = 0, right = 0;
 };
 Image decode_jpeg_region(std::span<const uint8_t> bytes, const std::filesystem::path& file, const RegionChoice& choose,
-                         int64_t height, int64_t width, ScaledRegion& found);
-Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels);
-Image decode_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels);
-Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels);
+                         int64_t height, int64_t width, ScaledRegion& found, Pixels pixels);
+Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels, Pixels pixels);
+Image decode_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels,
+                  Pixels pixels);
+Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels, Pixels pixels);
 
 // The same with an alpha byte for each pixel, if the file has them; other kinds of files have none.
-Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, std::vector<uint8_t>& opacity);
-Image read_image_file(const std::filesystem::path& file, std::vector<uint8_t>& opacity);
+Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, std::vector<uint8_t>& opacity,
+                 Pixels pixels);
+Image read_image_file(const std::filesystem::path& file, std::vector<uint8_t>& opacity, std::string* damage = nullptr);
 
 // A PNG file's bytes. 2 and 4 channels are grey and colours with how opaque they are.
 std::string encode_png(const Image& image);
@@ -85,7 +93,7 @@ Image resize(const Image& image, int64_t height, int64_t width);
 Image resize_region(const Image& image, const ScaledRegion& region, int64_t height, int64_t width);
 
 // A file's picture in colours, its longer side scaled to `longer_side`; 0: as it is.
-Image read_colours(const std::filesystem::path& file, int64_t longer_side);
+Image read_colours(const std::filesystem::path& file, int64_t longer_side, std::string* damage = nullptr);
 
 // The middle of the picture, height by width pixels, once its shorter side has been scaled to `shorter_side`, which is
 // at least both; 0: once it has been scaled to the least size that covers height by width. The values are those of

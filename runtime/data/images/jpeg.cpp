@@ -31,12 +31,28 @@ void inks_to_rgb(const uint8_t* inks, uint8_t* rgb, std::size_t pixels) {
   }
 }
 
+// Warnings after which pixels are not those of the picture. Others are of data that no pixel needs, such as stray bytes
+// between segments, an unknown revision of JFIF or a damaged colour profile.
+bool loses_pixels(int warning) {
+  switch (warning) {
+    case JWRN_ARITH_BAD_CODE:
+    case JWRN_BOGUS_PROGRESSION:
+    case JWRN_HIT_MARKER:
+    case JWRN_HUFF_BAD_CODE:
+    case JWRN_MUST_RESYNC:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // libjpeg reports an error by a call that must not return. It jumps back into guarded(), past C frames alone: what
 // guarded() is given must hold no object with a destructor.
 class JpegDecoder {
  public:
-  JpegDecoder(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels)
-      : file_(file), most_pixels_(most_pixels), bytes_(bytes) {
+  JpegDecoder(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels,
+              Pixels pixels = Pixels::all)
+      : file_(file), most_pixels_(most_pixels), strict_(pixels == Pixels::all), bytes_(bytes) {
     jpeg_.err = jpeg_std_error(&errors_);
     jpeg_.client_data = this;
     errors_.error_exit = on_error;
@@ -60,11 +76,17 @@ class JpegDecoder {
     Image image = make_image(jpeg_.image_height, jpeg_.image_width, channels(), file_, most_pixels_);
     uint8_t* target = image.values.data();
     const auto row_bytes = static_cast<std::size_t>(image.width * image.channels);
-    guarded([this, target, row_bytes] {
+    const auto read = [this, target, row_bytes] {
       jpeg_start_decompress(&jpeg_);
+      require_scans();
       while (jpeg_.output_scanline < jpeg_.output_height) read_row(target + row_bytes * jpeg_.output_scanline);
       jpeg_finish_decompress(&jpeg_);
-    });
+    };
+    if (strict_) {
+      guarded(read);
+    } else {
+      guarded_or_partly(read, image);
+    }
     return image;
   }
 
@@ -79,7 +101,10 @@ class JpegDecoder {
            part.width * jpeg_.scale_num >= 2 * kWholeScale * width) {
       jpeg_.scale_num /= 2;
     }
-    guarded([this] { jpeg_start_decompress(&jpeg_); });
+    guarded([this] {
+      jpeg_start_decompress(&jpeg_);
+      require_scans();
+    });
     const auto scaled = [this](int64_t place) {
       return static_cast<double>(place) * static_cast<double>(jpeg_.scale_num) / kWholeScale;
     };
@@ -102,9 +127,14 @@ class JpegDecoder {
     uint8_t* target = image.values.data();
     const auto row_bytes = static_cast<std::size_t>(image.width * image.channels);
     const JDIMENSION end = top + static_cast<JDIMENSION>(row_count);
-    guarded([this, target, row_bytes, top, end] {
+    const auto read = [this, target, row_bytes, top, end] {
       while (jpeg_.output_scanline < end) read_row(target + row_bytes * (jpeg_.output_scanline - top));
-    });
+    };
+    if (strict_) {
+      guarded(read);
+    } else {
+      guarded_or_partly(read, image);
+    }
     const auto x = static_cast<double>(left), y = static_cast<double>(top);
     found = {scaled(part.top) - y, scaled(part.left) - x,
              std::min(scaled(part.top + part.height) - y, static_cast<double>(image.height)),
@@ -119,6 +149,7 @@ class JpegDecoder {
   void read_row(uint8_t* target) {
     JSAMPROW row = inks_.empty() ? target : inks_.data();
     jpeg_read_scanlines(&jpeg_, &row, 1);
+    ++rows_;
     if (!inks_.empty()) inks_to_rgb(inks_.data(), target, jpeg_.output_width);
   }
 
@@ -146,16 +177,42 @@ class JpegDecoder {
     throw Error(file_.string() + ": damaged JPEG: " + message_.data());
   }
 
+  // As guarded(), but an error after the first rows leaves the others grey, as libjpeg fills what a file lacks.
+  template <class Calls>
+  void guarded_or_partly(const Calls& calls, Image& image) {
+    constexpr uint8_t kMiddle = 128;
+    try {
+      guarded(calls);
+    } catch (const Error&) {
+      if (rows_ == 0) throw;
+      const std::size_t done = rows_ * static_cast<std::size_t>(image.width * image.channels);
+      std::fill(image.values.begin() + static_cast<std::ptrdiff_t>(done), image.values.end(), kMiddle);
+    }
+  }
+
+  // Within guarded(): libjpeg warns of missing rows, but not of missing scans, each of which refines the whole picture.
+  // A file that ends after its last scan lacks no pixels.
+  void require_scans() {
+    if (!strict_ || !ended_ || jpeg_has_multiple_scans(&jpeg_) == FALSE) return;
+    bool complete = jpeg_.coef_bits != nullptr;
+    for (int c = 0; complete && c < jpeg_.num_components; ++c) {
+      for (int k = 0; k < DCTSIZE2; ++k) complete = complete && jpeg_.coef_bits[c][k] == 0;
+    }
+    if (!complete) ERREXIT(&jpeg_, JWRN_JPEG_EOF);
+  }
+
   [[noreturn]] static void on_error(j_common_ptr jpeg) {
     auto& self = *static_cast<JpegDecoder*>(jpeg->client_data);
     jpeg->err->format_message(jpeg, self.message_.data());
     std::longjmp(self.jump_, 1);
   }
 
-  // A level of -1 is a warning of damaged data, which libjpeg papers over with grey. Stray bytes between segments are
-  // common and harmless.
+  // A level of -1 is a warning. libjpeg papers over damaged data with grey.
   static void on_message(j_common_ptr jpeg, int level) {
-    if (level == -1 && jpeg->err->msg_code != JWRN_EXTRANEOUS_DATA) on_error(jpeg);
+    if (level != -1) return;
+    auto& self = *static_cast<JpegDecoder*>(jpeg->client_data);
+    self.ended_ = self.ended_ || jpeg->err->msg_code == JWRN_JPEG_EOF;
+    if (self.strict_ && loses_pixels(jpeg->err->msg_code)) on_error(jpeg);
   }
 
   static void on_progress(j_common_ptr jpeg) {
@@ -167,6 +224,9 @@ class JpegDecoder {
 
   const std::filesystem::path& file_;
   int64_t most_pixels_;
+  bool strict_;         // a lost pixel is an error
+  bool ended_ = false;  // the file ended before its end marker
+  std::size_t rows_ = 0;
   std::span<const uint8_t> bytes_;
   jpeg_decompress_struct jpeg_ = {};
   jpeg_error_mgr errors_ = {};
@@ -178,8 +238,9 @@ class JpegDecoder {
 
 }  // namespace
 
-Image decode_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels) {
-  return JpegDecoder(bytes, file, most_pixels).decode();
+Image decode_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels,
+                  Pixels pixels) {
+  return JpegDecoder(bytes, file, most_pixels, pixels).decode();
 }
 
 ImageSides sides_of_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file) {
@@ -187,8 +248,8 @@ ImageSides sides_of_jpeg(std::span<const uint8_t> bytes, const std::filesystem::
 }
 
 Image decode_jpeg_region(std::span<const uint8_t> bytes, const std::filesystem::path& file, const RegionChoice& choose,
-                         int64_t height, int64_t width, ScaledRegion& found) {
-  return JpegDecoder(bytes, file, kMostPixels).decode_region(choose, height, width, found);
+                         int64_t height, int64_t width, ScaledRegion& found, Pixels pixels) {
+  return JpegDecoder(bytes, file, kMostPixels, pixels).decode_region(choose, height, width, found);
 }
 
 }  // namespace gpunn::data

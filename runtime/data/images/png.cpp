@@ -38,8 +38,12 @@ bool is_animated(std::span<const uint8_t> bytes) {
 // guarded() is given must hold no object with a destructor.
 class PngDecoder {
  public:
-  PngDecoder(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels)
-      : file_(file), most_pixels_(most_pixels), rest_(bytes), animated_(is_animated(bytes)) {
+  PngDecoder(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels, Pixels pixels)
+      : file_(file),
+        most_pixels_(most_pixels),
+        strict_(pixels == Pixels::all),
+        rest_(bytes),
+        animated_(is_animated(bytes)) {
     png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, on_error, on_warning);
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ == nullptr) {
@@ -56,6 +60,10 @@ class PngDecoder {
     guarded([this] {
       png_set_read_fn(png_, this, on_read);
       png_set_user_limits(png_, kMostSide, kMostSide);
+      if (!strict_) {
+        png_set_crc_action(png_, PNG_CRC_QUIET_USE, PNG_CRC_DEFAULT);
+        png_set_compression_buffer_size(png_, 1);  // else the last block of a file that ends early is lost
+      }
       png_read_info(png_, info_);
     });
     const auto height = static_cast<int64_t>(png_get_image_height(png_, info_));
@@ -85,16 +93,26 @@ class PngDecoder {
     std::vector<png_bytep> rows(static_cast<std::size_t>(height));
     for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = target + y * static_cast<std::size_t>(width) * channels;
     png_bytepp row_pointers = rows.data();
-    guarded([this, row_pointers] {
-      png_read_image(png_, row_pointers);
-      png_read_end(png_, nullptr);
-    });
+    read_rows(row_pointers);
     if (alpha && opacity != nullptr) separate(raw, channels, image, *opacity);
     if (alpha && opacity == nullptr) put_on_white(raw, channels, image);
     return image;
   }
 
  private:
+  // Of a damaged file, rows that can't be read stay 0. A file that only lacks its end has all pixels.
+  void read_rows(png_bytepp rows) {
+    bool complete = false;
+    try {
+      png_set_read_status_fn(png_, on_row);
+      guarded([this, rows] { png_read_image(png_, rows); });
+      complete = true;
+      guarded([this] { png_read_end(png_, nullptr); });
+    } catch (const Error&) {
+      if (!(complete && ended_) && (strict_ || rows_ == 0)) throw;
+    }
+  }
+
   template <class Calls>
   void guarded(const Calls& calls) {
     if (setjmp(jump_) == 0) {
@@ -110,9 +128,11 @@ class PngDecoder {
     std::longjmp(self.jump_, 1);
   }
   static void on_warning(png_structp, png_const_charp) {}
+  static void on_row(png_structp png, png_uint_32, int) { ++static_cast<PngDecoder*>(png_get_error_ptr(png))->rows_; }
   static void on_read(png_structp png, png_bytep out, png_size_t count) {
     auto& self = *static_cast<PngDecoder*>(png_get_io_ptr(png));
-    if (count > self.rest_.size()) png_error(png, "the file ends early");
+    self.ended_ = count > self.rest_.size();
+    if (self.ended_) png_error(png, "the file ends early");
     std::memcpy(out, self.rest_.data(), count);
     self.rest_ = self.rest_.subspan(count);
   }
@@ -142,6 +162,9 @@ class PngDecoder {
 
   const std::filesystem::path& file_;
   int64_t most_pixels_;
+  bool strict_;         // a lost pixel is an error
+  bool ended_ = false;  // the file ended before its last chunk
+  std::size_t rows_ = 0;
   std::span<const uint8_t> rest_;
   bool animated_ = false;
   png_structp png_ = nullptr;
@@ -152,12 +175,14 @@ class PngDecoder {
 
 }  // namespace
 
-Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels) {
-  return PngDecoder(bytes, file, most_pixels).decode(nullptr);
+Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels,
+                 Pixels pixels) {
+  return PngDecoder(bytes, file, most_pixels, pixels).decode(nullptr);
 }
 
-Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, std::vector<uint8_t>& opacity) {
-  return PngDecoder(bytes, file, kMostPixels).decode(&opacity);
+Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, std::vector<uint8_t>& opacity,
+                 Pixels pixels) {
+  return PngDecoder(bytes, file, kMostPixels, pixels).decode(&opacity);
 }
 
 ImageSides sides_of_png(std::span<const uint8_t> bytes, const std::filesystem::path& file) {

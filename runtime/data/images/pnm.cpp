@@ -1,5 +1,6 @@
 #include <gpunn/error.hpp>
 
+#include <algorithm>
 #include <cstring>
 
 #include "data/images/image.hpp"
@@ -11,8 +12,9 @@ namespace {
 // The header of a PGM or PPM file: numbers between white space, with comments from '#' to the line's end.
 class PnmReader {
  public:
-  PnmReader(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels)
-      : bytes_(bytes), file_(file), most_pixels_(most_pixels) {}
+  PnmReader(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels,
+            Pixels pixels = Pixels::all)
+      : bytes_(bytes), file_(file), most_pixels_(most_pixels), strict_(pixels == Pixels::all) {}
 
   ImageSides sides() {
     at_ = 2;
@@ -33,21 +35,26 @@ class PnmReader {
     const int64_t channels = colour ? 3 : 1;
     const std::size_t wide = most > 255 ? 2 : 1;
     // No picture is made that the file can't fill.
+    const std::size_t row_values = width > 0 ? static_cast<std::size_t>(width * channels) : 1;
+    const std::size_t whole_rows = (bytes_.size() - at_) / (row_values * wide);
     if (height > 0 && width > 0 && height <= kMostSide && width <= kMostSide &&
-        static_cast<std::size_t>(height * width * channels) * wide > bytes_.size() - at_) {
+        whole_rows < static_cast<std::size_t>(height) && (strict_ || whole_rows == 0)) {
       fail("the header promises " + std::to_string(width) + " by " + std::to_string(height) + " pixels, and only " +
            std::to_string(bytes_.size() - at_) + " bytes follow");
     }
     Image image = make_image(height, width, channels, file_, most_pixels_);
     image.from_16_bits = wide == 2;
-    if (most == 255) {  // bytes as they are: what packed folders hold
-      std::memcpy(image.values.data(), bytes_.data() + at_, image.values.size());
+    const std::size_t there =
+        std::min(image.values.size(), whole_rows * row_values);  // of a damaged file; the rest is 0
+    if (most == 255) {                                           // bytes as they are: what packed folders hold
+      std::memcpy(image.values.data(), bytes_.data() + at_, there);
       return image;
     }
-    for (std::size_t i = 0; i < image.values.size(); ++i) {
+    for (std::size_t i = 0; i < there; ++i) {
       const std::size_t byte = at_ + i * wide;
       int64_t value = bytes_[byte];
       if (wide == 2) value = value << 8 | bytes_[byte + 1];
+      if (!strict_) value = std::min(value, most);
       if (value > most) fail("a pixel is " + std::to_string(value) + "; the largest value is " + std::to_string(most));
       image.values[i] = static_cast<uint8_t>((value * 255 + most / 2) / most);
     }
@@ -81,13 +88,15 @@ class PnmReader {
   std::span<const uint8_t> bytes_;
   const std::filesystem::path& file_;
   int64_t most_pixels_;
+  bool strict_;  // a lost pixel is an error
   std::size_t at_ = 0;
 };
 
 }  // namespace
 
-Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels) {
-  return PnmReader(bytes, file, most_pixels).read();
+Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels,
+                 Pixels pixels) {
+  return PnmReader(bytes, file, most_pixels, pixels).read();
 }
 
 ImageSides sides_of_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file) {

@@ -2,6 +2,7 @@
 #include <gpunn/error.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,19 +49,35 @@ Format format_of(std::span<const uint8_t> bytes, const std::filesystem::path& fi
               "; expected a PNG, a JPEG or a binary PGM or PPM (P5 or P6). Convert it or remove it");
 }
 
+// Sound files are decoded once; only a damaged one is decoded again for the pixels that can be read.
+template <class Decode>
+data::Image decoded(std::string* damage, const Decode& decode) {
+  try {
+    return decode(data::Pixels::all);
+  } catch (const Error& error) {
+    if (damage == nullptr) throw;
+    data::Image image = decode(data::Pixels::readable);
+    *damage = error.what();
+    return image;
+  }
+}
+
 }  // namespace
 
 data::Image data::decode_image_as_stored(std::span<const uint8_t> bytes, const std::filesystem::path& file,
-                                         int64_t most_pixels) {
-  switch (format_of(bytes, file)) {
-    case Format::png:
-      return decode_png(bytes, file, most_pixels);
-    case Format::jpeg:
-      return decode_jpeg(bytes, file, most_pixels);
-    case Format::pnm:
-      break;
-  }
-  return decode_pnm(bytes, file, most_pixels);
+                                         int64_t most_pixels, std::string* damage) {
+  const Format format = format_of(bytes, file);
+  return decoded(damage, [&](Pixels pixels) {
+    switch (format) {
+      case Format::png:
+        return decode_png(bytes, file, most_pixels, pixels);
+      case Format::jpeg:
+        return decode_jpeg(bytes, file, most_pixels, pixels);
+      case Format::pnm:
+        break;
+    }
+    return decode_pnm(bytes, file, most_pixels, pixels);
+  });
 }
 
 data::ImageSides data::sides_of_image(std::span<const uint8_t> bytes, const std::filesystem::path& file) {
@@ -76,16 +93,17 @@ data::ImageSides data::sides_of_image(std::span<const uint8_t> bytes, const std:
   return swaps_sides(exif_orientation(text_of(bytes))) ? ImageSides{stored.width, stored.height} : stored;
 }
 
-data::Image data::decode_image(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels) {
-  Image image = decode_image_as_stored(bytes, file, most_pixels);
+data::Image data::decode_image(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels,
+                               std::string* damage) {
+  Image image = decode_image_as_stored(bytes, file, most_pixels, damage);
   const int orientation = exif_orientation(text_of(bytes));
   return orientation > 1 ? turned_by_orientation(image, orientation) : image;
 }
 
 data::Image data::decode_region(std::span<const uint8_t> bytes, const std::filesystem::path& file,
-                                const RegionChoice& choose, int64_t height, int64_t width) {
+                                const RegionChoice& choose, int64_t height, int64_t width, std::string* damage) {
   if (!text_of(bytes).starts_with("\xff\xd8\xff")) {
-    const Image image = decode_image(bytes, file);
+    const Image image = decode_image(bytes, file, kMostPixels, damage);
     const ImageRegion part = choose(image.height, image.width);
     const auto top = static_cast<double>(part.top), left = static_cast<double>(part.left);
     return resize_region(image,
@@ -95,24 +113,28 @@ data::Image data::decode_region(std::span<const uint8_t> bytes, const std::files
   const int orientation = exif_orientation(text_of(bytes));
   const bool lying = swaps_sides(orientation);
   const int64_t rows = lying ? width : height, columns = lying ? height : width;
+  std::optional<ImageRegion> chosen;  // once: a choice may draw random numbers
   const auto of_stored = [&](int64_t stored_height, int64_t stored_width) {
-    const ImageRegion shown = lying ? choose(stored_width, stored_height) : choose(stored_height, stored_width);
-    return stored_region(shown, orientation, stored_height, stored_width);
+    if (!chosen) chosen = lying ? choose(stored_width, stored_height) : choose(stored_height, stored_width);
+    return stored_region(*chosen, orientation, stored_height, stored_width);
   };
   ScaledRegion part;
-  const Image decoded = decode_jpeg_region(bytes, file, of_stored, rows, columns, part);
-  const Image image = resize_region(decoded, part, rows, columns);
+  const Image stored = decoded(
+      damage, [&](Pixels pixels) { return decode_jpeg_region(bytes, file, of_stored, rows, columns, part, pixels); });
+  const Image image = resize_region(stored, part, rows, columns);
   return orientation > 1 ? turned_by_orientation(image, orientation) : image;
 }
 
-data::Image data::read_image_file(const std::filesystem::path& file) {
-  return decode_image(files::read(file, kMostImageFileBytes).bytes(), file);
+data::Image data::read_image_file(const std::filesystem::path& file, std::string* damage) {
+  return decode_image(files::read(file, kMostImageFileBytes).bytes(), file, kMostPixels, damage);
 }
 
-data::Image data::read_image_file(const std::filesystem::path& file, std::vector<uint8_t>& opacity) {
+data::Image data::read_image_file(const std::filesystem::path& file, std::vector<uint8_t>& opacity,
+                                  std::string* damage) {
   const files::Content content = files::read(file, kMostImageFileBytes);
   const std::span<const uint8_t> bytes = content.bytes();
-  return content.text().starts_with("\x89PNG") ? decode_png(bytes, file, opacity) : decode_image(bytes, file);
+  if (!content.text().starts_with("\x89PNG")) return decode_image(bytes, file, kMostPixels, damage);
+  return decoded(damage, [&](Pixels pixels) { return decode_png(bytes, file, opacity, pixels); });
 }
 
 namespace {

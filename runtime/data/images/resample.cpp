@@ -96,8 +96,8 @@ Image resize_and_crop(const Image& image, int64_t height, int64_t width, int64_t
   return resized(image, middle_of_side(image.height, rows, height), middle_of_side(image.width, columns, width));
 }
 
-Image read_colours(const std::filesystem::path& file, int64_t longer_side) {
-  Image image = convert_channels(read_image_file(file), 3);
+Image read_colours(const std::filesystem::path& file, int64_t longer_side, std::string* damage) {
+  Image image = convert_channels(read_image_file(file, damage), 3);
   const int64_t longer = std::max(image.height, image.width);
   if (longer_side == 0 || longer_side == longer) return image;
   const auto scaled = [&](int64_t side) { return std::max<int64_t>(1, (side * longer_side + longer / 2) / longer); };

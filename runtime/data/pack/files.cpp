@@ -3,6 +3,7 @@
 #include <gpunn/error.hpp>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -18,7 +19,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool is_hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
+// Also what systems leave in folders: resource forks in archives of macOS, thumbnails of a network drive, bins.
+bool is_hidden(const fs::path& path) {
+  static const std::array<std::string_view, 6> kOfSystems = {"__MACOSX",     "@eaDir",     "#recycle",
+                                                             "$RECYCLE.BIN", "lost+found", "System Volume Information"};
+  const std::string name = path.filename().string();
+  return name.starts_with(".") || std::ranges::find(kOfSystems, name) != kOfSystems.end();
+}
 
 [[noreturn]] void fail_to_list(const fs::path& folder, const std::string& why) {
   throw Error("can't list " + folder.string() + ": " + why, ExitCode::missing);
@@ -129,14 +136,19 @@ std::vector<std::string> folders_in(const fs::path& folder) {
   return names;
 }
 
-void each_file_beneath(const fs::path& folder, const std::function<void(const fs::path& file)>& take) {
+namespace {
+
+// Until `test` is true of a file.
+bool visit_files(const fs::path& folder, bool deep, const std::function<bool(const fs::path& file)>& test) {
   if (const std::optional<Place> place = in_packed(folder)) {
     if (!place->folder->has_folder(place->path)) fail_to_list(folder, "it is not there");
     const std::string prefix = place->path.empty() ? "" : place->path + '/';
     for (const PackedFile& file : place->folder->files()) {
-      if (file.path.starts_with(prefix)) take(folder / file.path.substr(prefix.size()));
+      if (!file.path.starts_with(prefix)) continue;
+      const std::string below = file.path.substr(prefix.size());
+      if ((deep || below.find('/') == std::string::npos) && test(folder / below)) return true;
     }
-    return;
+    return false;
   }
   std::error_code code, ignored;
   for (fs::recursive_directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
@@ -144,9 +156,31 @@ void each_file_beneath(const fs::path& folder, const std::function<void(const fs
       it.disable_recursion_pending();
       continue;
     }
-    if (!it->is_directory(ignored)) take(it->path());
+    if (!it->is_directory(ignored)) {
+      if (test(it->path())) return true;
+    } else if (!deep) {
+      it.disable_recursion_pending();
+    }
   }
   if (code) fail_to_list(folder, code.message());
+  return false;
+}
+
+}  // namespace
+
+void each_file_beneath(const fs::path& folder, const std::function<void(const fs::path& file)>& take) {
+  visit_files(folder, true, [&](const fs::path& file) {
+    take(file);
+    return false;
+  });
+}
+
+bool any_file_beneath(const fs::path& folder, const std::function<bool(const fs::path& file)>& test) {
+  return visit_files(folder, true, test);
+}
+
+bool any_file_in(const fs::path& folder, const std::function<bool(const fs::path& file)>& test) {
+  return visit_files(folder, false, test);
 }
 
 }  // namespace gpunn::data::files

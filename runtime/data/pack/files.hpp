@@ -39,10 +39,16 @@ bool is_file(const std::filesystem::path& path);
 bool is_folder(const std::filesystem::path& path);
 bool path_exists(const std::filesystem::path& path);
 
-// The names of the folders in a folder, sorted, without hidden ones. Throws Error(missing) if it can't be listed.
+// The names of the folders in a folder, sorted, without hidden ones and those that systems make for themselves. Throws
+// Error(missing) if it can't be listed.
 std::vector<std::string> folders_in(const std::filesystem::path& folder);
 // Calls `take` for each file in a folder and its subfolders. Skips hidden files and does not follow links to folders.
 void each_file_beneath(const std::filesystem::path& folder,
                        const std::function<void(const std::filesystem::path& file)>& take);
+// Whether `test` is true of any of these files, or of one in the folder itself.
+bool any_file_beneath(const std::filesystem::path& folder,
+                      const std::function<bool(const std::filesystem::path& file)>& test);
+bool any_file_in(const std::filesystem::path& folder,
+                 const std::function<bool(const std::filesystem::path& file)>& test);
 
 }  // namespace gpunn::data::files

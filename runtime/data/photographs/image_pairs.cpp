@@ -59,8 +59,13 @@ Split single_of(const ImagePair& pair) {
   return split;
 }
 
-// Images of their own sizes.
-Split split_of(const std::vector<ImagePair>& pairs) {
+std::string name_beneath(const fs::path& file, const fs::path& folder) {
+  return file.lexically_relative(folder).replace_extension().string();
+}
+
+}  // namespace
+
+Split split_of_pairs(const std::vector<ImagePair>& pairs) {
   Split split;
   if (pairs.empty()) return split;
   Shape largest{0, 0, 0, 0}, largest_target{0, 0, 0, 0};
@@ -77,12 +82,6 @@ Split split_of(const std::vector<ImagePair>& pairs) {
   split.fields[kTargetField] = {.type = {DType::f32, largest_target}, .values = {}};
   return split;
 }
-
-std::string name_beneath(const fs::path& file, const fs::path& folder) {
-  return file.lexically_relative(folder).replace_extension().string();
-}
-
-}  // namespace
 
 Planes planes_of(const Image& image, ColourPlanes colours) {
   Planes result{channels_of(colours), image.height, image.width};
@@ -129,36 +128,41 @@ Planes in_other_size(const Planes& image, double factor) {
   return other;
 }
 
-std::vector<fs::path> photographs_beneath(const fs::path& folder) {
-  std::vector<fs::path> files = images_beneath(folder);
+std::vector<fs::path> photographs_of(const PhotographFolder& folder) {
+  std::vector<fs::path> files = images_beneath(folder.folder, folder.apart);
   if (!files.empty()) return files;
-  throw Error(folder.string() + ": no images there; expected files that end in .png, .jpg, .pgm or .ppm",
+  throw Error(folder.folder.string() + ": no images there; expected files that end in .png, .jpg, .pgm or .ppm",
               ExitCode::missing);
 }
 
-std::vector<ImagePair> read_pairs(const fs::path& folder, const fs::path& small_folder, const PhotographSet& settings,
-                                  bool all_sizes) {
-  const std::vector<fs::path> files = photographs_beneath(folder);
+std::vector<ImagePair> read_pairs(const PhotographFolder& folder, const PhotographSet& settings, bool all_sizes,
+                                  DamagedFiles& damaged) {
+  const std::vector<fs::path> files = photographs_of(folder);
   std::vector<std::vector<ImagePair>> of_file(files.size());
-  LongWork work("reading the images of " + folder.filename().string(), files.size());
+  LongWork work("reading the images of " + folder.folder.filename().string(), files.size());
   for_row_stretches(static_cast<int64_t>(files.size()), 1, [&](int64_t first, int64_t last) {
-    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
-      const std::string name = name_beneath(files[i], folder);
-      const Planes image = planes_of(read_image_file(files[i]), settings.colours);
-      if (small_folder.empty()) {
-        of_file[i].push_back(degraded_pair(name, image, settings));
-        if (all_sizes) {
-          for (const double factor : settings.also_scaled) {
-            const Planes other = in_other_size(image, factor);
-            if (std::min(other.height, other.width) < settings.scale) continue;
-            of_file[i].push_back(degraded_pair(name, other, settings));
-          }
-        }
-      } else {
-        const Image small = read_image_file(small_folder / files[i].lexically_relative(folder));
-        of_file[i].push_back(given_pair(name, image, planes_of(small, settings.colours), settings));
+    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i, work.advance()) {
+      const std::string name = name_beneath(files[i], folder.folder);
+      Image read, small;
+      const fs::path small_file =
+          folder.small.empty() ? fs::path() : folder.small / files[i].lexically_relative(folder.folder);
+      if (!damaged.sound(files[i], [&](std::string* damage) { read = read_image_file(files[i], damage); })) continue;
+      if (!small_file.empty() &&
+          !damaged.sound(small_file, [&](std::string* damage) { small = read_image_file(small_file, damage); })) {
+        continue;
       }
-      work.advance();
+      const Planes image = planes_of(read, settings.colours);
+      if (!small_file.empty()) {
+        of_file[i].push_back(given_pair(name, image, planes_of(small, settings.colours), settings));
+        continue;
+      }
+      of_file[i].push_back(degraded_pair(name, image, settings));
+      if (!all_sizes) continue;
+      for (const double factor : settings.also_scaled) {
+        const Planes other = in_other_size(image, factor);
+        if (std::min(other.height, other.width) < settings.scale) continue;
+        of_file[i].push_back(degraded_pair(name, other, settings));
+      }
     }
   });
   std::vector<ImagePair> pairs;
@@ -176,7 +180,7 @@ Dataset set_without_patches(const PatchSettings& patches, const std::vector<Imag
   set.scale = settings.scale;
   set.train.samples = {DType::f32, {settings.patches, patches.channels, patches.input_size, patches.input_size}};
   set.classes = patches.channels * settings.patch_size * settings.patch_size;
-  set.test = split_of(test);
+  set.test = split_of_pairs(test);
   set.mean.assign(static_cast<std::size_t>(patches.channels), 0.0);
   set.stddev.assign(static_cast<std::size_t>(patches.channels), 1.0);
   return set;
@@ -210,26 +214,34 @@ Dataset photograph_dataset(std::vector<ImagePair> train, const std::vector<Image
   return set;
 }
 
-Dataset photograph_dataset(const std::vector<fs::path>& train, const fs::path& small_folder,
-                           const std::vector<ImagePair>& test, const DataConfig& config) {
+Dataset photograph_dataset(const std::vector<PhotographFolder>& train, const std::vector<ImagePair>& test,
+                           const DataConfig& config, DamagedFiles& damaged) {
   const PhotographSet settings = settings_for<PhotographSet>(config);
-  PairFiles files(train, small_folder, settings);
+  std::vector<std::string> folders, notes;
+  for (const PhotographFolder& folder : train) folders.push_back(folder.folder.string());
+  PairFiles files(train, settings, damaged.policy());
   const uint64_t bytes = files.bytes(), free = free_host_memory();
   const bool streamed = settings.decode == Decoding::each_epoch ||
                         (settings.decode == Decoding::automatic && free > 0 && bytes > free / kShareOfFreeMemory);
   if (!streamed) {
     require_host_memory(bytes, "the training images, decoded (or set data.decode: each_epoch),");
     std::vector<ImagePair> pairs;
-    for (const fs::path& folder : train) {
-      std::ranges::move(read_pairs(folder, small_folder, settings, true), std::back_inserter(pairs));
+    for (const PhotographFolder& folder : train) {
+      std::ranges::move(read_pairs(folder, settings, true, damaged), std::back_inserter(pairs));
     }
-    return photograph_dataset(std::move(pairs), test, config);
+    damaged.settle(join(folders, ", "), notes);
+    Dataset set = photograph_dataset(std::move(pairs), test, config);
+    set.notes.insert(set.notes.end(), notes.begin(), notes.end());
+    return set;
   }
+  files.check(damaged);
+  damaged.settle(join(folders, ", "), notes);
   const PatchSettings patches = patch_settings(settings, config.order_seed);
   const std::size_t all = files.pairs();
   const auto source = std::make_shared<StreamedPatches>(std::move(files), patches);
   Dataset set = set_without_patches(patches, test, settings);
   tell_left_out(source->left_out(), all, set);
+  set.notes.insert(set.notes.end(), notes.begin(), notes.end());
   set.notes.push_back("decoded, the training images would take " + human_bytes(bytes) + " of " + human_bytes(free) +
                       " of free memory: " + std::to_string(source->at_a_time()) +
                       " of them are in memory at a time (data.decode)");

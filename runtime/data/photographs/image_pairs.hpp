@@ -9,6 +9,7 @@
 
 #include "config/given_keys.hpp"
 #include "config/kinds.hpp"
+#include "data/damaged_files.hpp"
 #include "data/images/image.hpp"
 #include "tasks/super_resolution/planes.hpp"
 
@@ -32,13 +33,22 @@ ImagePair degraded_pair(std::string name, const tasks::Planes& image, const Phot
 ImagePair given_pair(std::string name, const tasks::Planes& image, const tasks::Planes& small,
                      const PhotographSet& settings);
 
-// Those beneath a folder, sorted. Throws Error(missing) where there are none.
-std::vector<std::filesystem::path> photographs_beneath(const std::filesystem::path& folder);
+// A folder of photographs. With `small` the small forms have the same paths beneath it; else they are made.
+struct PhotographFolder {
+  std::filesystem::path folder, small = {};
+  std::vector<std::filesystem::path> apart = {};  // folders beneath it that are of other parts
+};
 
-// The images beneath a folder as pairs, with their names less the ending. With `small_folder` their small forms have
-// the same paths beneath it; else they are made. In the settings' further sizes too, where `all_sizes` is set.
-std::vector<ImagePair> read_pairs(const std::filesystem::path& folder, const std::filesystem::path& small_folder,
-                                  const PhotographSet& settings, bool all_sizes);
+// Those of a folder, sorted. Throws Error(missing) if there are none.
+std::vector<std::filesystem::path> photographs_of(const PhotographFolder& folder);
+
+// The images of a folder as pairs, with their names less the ending, and without damaged ones that are left out. In the
+// settings' further sizes too, if `all_sizes` is set.
+std::vector<ImagePair> read_pairs(const PhotographFolder& folder, const PhotographSet& settings, bool all_sizes,
+                                  DamagedFiles& damaged);
+
+// Rows of an evaluation, each an image of its own size.
+Split split_of_pairs(const std::vector<ImagePair>& pairs);
 
 // The image in another size, as a file would have it.
 tasks::Planes in_other_size(const tasks::Planes& image, double factor);
@@ -48,8 +58,8 @@ tasks::Planes in_other_size(const tasks::Planes& image, double factor);
 Dataset photograph_dataset(std::vector<ImagePair> train, const std::vector<ImagePair>& test, const DataConfig& config);
 // The same with the photographs beneath folders to train on, which are read some at a time where they do not fit into
 // memory or data.decode says so.
-Dataset photograph_dataset(const std::vector<std::filesystem::path>& train, const std::filesystem::path& small_folder,
-                           const std::vector<ImagePair>& test, const DataConfig& config);
+Dataset photograph_dataset(const std::vector<PhotographFolder>& train, const std::vector<ImagePair>& test,
+                           const DataConfig& config, DamagedFiles& damaged);
 
 // The keys that the sets of photographs share, behind those that one has of its own.
 config::KindOf<DataConfig> photograph_keys(std::vector<config::KeyOf<PhotographSet>> own);

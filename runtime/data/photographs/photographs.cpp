@@ -7,6 +7,7 @@
 
 #include "common/text.hpp"
 #include "config/key_builders.hpp"
+#include "data/folder_parts.hpp"
 #include "data/folder_scan.hpp"
 #include "data/photographs/image_pairs.hpp"
 #include "data/registry.hpp"
@@ -33,9 +34,11 @@ std::string why_not_in(const fs::path& folder) {
 
 Dataset read_photographs(const fs::path& folder, const DataConfig& config) {
   const auto settings = settings_for<PhotographSet>(config);
-  std::vector<fs::path> train;
-  for (const std::string& name : settings.train_sets) train.push_back(folder / name);
-  Dataset set = photograph_dataset(train, {}, read_pairs(folder / settings.test_set, {}, settings, false), config);
+  std::vector<PhotographFolder> train;
+  for (const std::string& name : settings.train_sets) train.push_back({.folder = folder / name});
+  DamagedFiles damaged(config.damaged);
+  const std::vector<ImagePair> test = read_pairs({.folder = folder / settings.test_set}, settings, false, damaged);
+  Dataset set = photograph_dataset(train, test, config, damaged);
   set.name = "photographs";
   set.source = (folder / join(settings.train_sets, "+")).string() + " and " + settings.test_set;
   return set;
@@ -53,11 +56,37 @@ void check_published(const DataConfig& config, const config::GivenKeys& given, c
   }
 }
 
+// The small images of a part lie beneath data.small_path as the images lie beneath data.path.
+fs::path small_of_part(const fs::path& part, const fs::path& root, const PhotographSet& settings) {
+  const fs::path below = part.lexically_relative(root);
+  if (settings.small_path.empty() || below.empty() || *below.begin() == "..") return {};
+  return below == "." ? settings.small_path : settings.small_path / below;
+}
+
 Dataset read_own_photographs(const DataConfig& config) {
   const auto settings = settings_for<PhotographSet>(config);
-  std::vector<ImagePair> test;
-  if (!config.test_path.empty()) test = read_pairs(config.test_path, settings.test_small_path, settings, false);
-  Dataset set = photograph_dataset({config.path}, settings.small_path, test, config);
+  const PartFolders parts = part_folders(config, Contents::images);
+  if (parts.test.empty() && parts.validation.empty()) {
+    throw Error(config.path.string() +
+                    ": no images to evaluate on; put the parts into folders train and test there, or "
+                    "set data.test_path",
+                ExitCode::usage);
+  }
+  DamagedFiles damaged(config.damaged);
+  const auto pairs_in = [&](const fs::path& folder, const fs::path& small) {
+    if (folder.empty()) return std::vector<ImagePair>();
+    return read_pairs({.folder = folder, .small = small}, settings, false, damaged);
+  };
+  const fs::path& test_small = settings.test_small_path;
+  const std::vector<ImagePair> test =
+      pairs_in(parts.test, test_small.empty() ? small_of_part(parts.test, parts.root, settings) : test_small);
+  const std::vector<ImagePair> validation =
+      pairs_in(parts.validation, small_of_part(parts.validation, parts.root, settings));
+  Dataset set = photograph_dataset(
+      {{.folder = parts.train, .small = small_of_part(parts.train, parts.root, settings), .apart = parts.apart}}, test,
+      config, damaged);
+  set.validation = split_of_pairs(validation);
+  set.notes.insert(set.notes.end(), parts.notes.begin(), parts.notes.end());
   set.name = "photograph_folder";
   set.source = config.path.string();
   return set;
@@ -66,10 +95,6 @@ Dataset read_own_photographs(const DataConfig& config) {
 void check_own(const DataConfig& config, const config::GivenKeys& given, config::Diagnostics& found) {
   check_photographs(config, given, found);
   const auto settings = settings_for<PhotographSet>(config);
-  if (config.test_path.empty() && given.sound("data.test_path")) {
-    found.add(given.place("data.dataset"),
-              "data.dataset photograph_folder needs data.test_path, a folder of images to evaluate on");
-  }
   if (!settings.small_path.empty() && !settings.also_scaled.empty()) {
     found.add(given.place("data.also_scaled"),
               "data.also_scaled is for small images that are made by bicubic; with data.small_path leave it out");
@@ -105,7 +130,7 @@ DatasetRow photograph_folder_row() {
   row.name = "photograph_folder";
   row.description =
       "your own photographs of any sizes for task super_resolution: data.path to train on, data.test_path to evaluate "
-      "on";
+      "on, or both in folders train and test of data.path";
   row.origin = Origin::user;
   row.make = read_own_photographs;
   row.learnt = TargetKind::image;

@@ -1,5 +1,6 @@
 #include "data/photographs/streamed_patches.hpp"
 
+#include <gpunn/error.hpp>
 #include <gpunn/random.h>
 
 #include <algorithm>
@@ -43,7 +44,7 @@ StreamedPatches::~StreamedPatches() = default;
 
 StreamedPatches::Window StreamedPatches::load(int64_t number) const {
   Window window{number, std::vector<ImagePair>(at_a_time_)};
-  for_row_stretches(static_cast<int64_t>(at_a_time_), 1, [&](int64_t first, int64_t last) {
+  const auto read = [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       const auto draw = static_cast<uint64_t>(number) * at_a_time_ + static_cast<uint64_t>(i);
       const gpunn_random_words random = gpunn_philox(settings_.seed, kPatchImageStream, draw);
@@ -51,7 +52,13 @@ StreamedPatches::Window StreamedPatches::load(int64_t number) const {
       const auto found = static_cast<std::size_t>(std::ranges::upper_bound(places_, at) - places_.begin());
       window.pairs[static_cast<std::size_t>(i)] = files_.read(large_enough_[found]);
     }
-  });
+  };
+  try {
+    for_row_stretches(static_cast<int64_t>(at_a_time_), 1, read);
+  } catch (const Error&) {
+    files_.refuse_all_damaged();
+    throw;
+  }
   return window;
 }
 

@@ -1,6 +1,8 @@
 // The section `data` of an experiment.
 #pragma once
 
+#include <gpunn/damaged.hpp>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -120,6 +122,9 @@ struct DataConfig {
   std::variant<NamedSet, Cifar100Set, ImageFolderSet, Hdf5Set, CsvSet, PhotographSet, BoxSet> kind;
   std::filesystem::path path;       // a folder to look in first, or the user's own; empty: none given
   std::filesystem::path test_path;  // of the user's own test samples; empty: with the others
+  // Of the user's own images: folders beneath `path`. All empty: they are recognised by their names.
+  std::string train_folder, validation_folder, test_folder;
+  Damaged damaged = Damaged::error;  // what becomes of damaged images
   std::string offline_fallback;
   int64_t batch_size = 128;
   int64_t eval_batch_size = 0;  // 0: batch_size

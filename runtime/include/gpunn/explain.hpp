@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpunn/damaged.hpp>
 #include <gpunn/explanation.hpp>
 #include <gpunn/export.h>
 #include <gpunn/model_info.hpp>
@@ -34,6 +35,8 @@ struct ExplainRequest {
   ExplainMethod method = ExplainMethod::gradcam;
   // PNG files for a single image, else folders; empty: not written.
   std::filesystem::path overlay = {}, heatmap = {};
+  Damaged damaged = Damaged::error;
+  DamagedListener on_damaged = {};  // without it, Damaged::error throws once all others are answered
 };
 
 // An explained image, and the pictures that were written; empty paths: none.

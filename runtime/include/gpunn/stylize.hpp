@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpunn/damaged.hpp>
 #include <gpunn/export.h>
 #include <gpunn/loss_config.hpp>
 #include <gpunn/precision.hpp>
@@ -79,6 +80,8 @@ struct PaintRequest {
   int64_t size = 0;                           // pixels that the longer side of each is scaled to; 0: as it is
   std::optional<int64_t> style;  // of a model of several: the only one to write, from 0; else NAME.style0.png and so on
   bool original_colours = false;
+  Damaged damaged = Damaged::error;
+  DamagedListener on_damaged = {};  // without it, Damaged::error throws once all others are answered
 };
 
 // An image that a trained network painted in one style.

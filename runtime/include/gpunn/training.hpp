@@ -123,6 +123,7 @@ struct RunResult {
   uint64_t arena_bytes = 0, persistent_bytes = 0, data_bytes = 0;
   std::optional<ProfileReport> profile;         // if it was requested
   std::optional<BackendComparison> comparison;  // if two backends were requested
+  std::vector<std::string> next;                // commands for the run, as "gpunn eval RUN"; of arrays: none
 };
 
 // Options of a training beside its experiment.
@@ -215,6 +216,8 @@ struct PredictRequest {
   std::vector<std::filesystem::path> inputs;
   std::vector<int64_t> rows;  // rows of the test split, which is then read
   int64_t top_k = 3;
+  Damaged damaged = Damaged::error;
+  DamagedListener on_damaged = {};  // without it, Damaged::error throws once all others are answered
 };
 // Needs the data set only if rows are requested.
 GPUNN_API std::vector<Prediction> predict(const TrainedModel& model, const PredictRequest& request);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gpunn/damaged.hpp>
 #include <gpunn/export.h>
 #include <gpunn/training.hpp>
 
@@ -20,6 +21,8 @@ struct UpscaleRequest {
   int64_t tile = 512;    // rows and columns that the model gets at once; larger images go in parts; 0: any size at once
   int64_t overlap = 32;  // rows and columns on each side of a part that are computed and not used: its surroundings
   bool compare = false;  // beside each result a picture of bicubic and the result, side by side: NAME.compare.png
+  Damaged damaged = Damaged::error;
+  DamagedListener on_damaged = {};  // without it, Damaged::error throws once all others are answered
 };
 
 // An image that was enlarged.

@@ -16,6 +16,7 @@
 
 #include "common/hash.hpp"
 #include "common/text.hpp"
+#include "data/described.hpp"
 #include "inference/calibration.hpp"
 #include "inference/open_model.hpp"
 #include "interchange/export/write_trained.hpp"
@@ -55,7 +56,7 @@ const Split& part_of(const Dataset& data, const std::string& part) {
   }
   const Split& split = *found->second;
   if ((split.sample_bytes().empty() && split.source == nullptr) || split.rows() < kFewestImages) {
-    throw Error(fmt::format("the data set has {} {} rows in memory; a calibration takes {} at least", split.rows(),
+    throw Error(fmt::format("{} has {} {} rows; a calibration takes at least {}", data::described(data), split.rows(),
                             part, kFewestImages),
                 ExitCode::missing);
   }

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "tasks/losses.hpp"
+
 namespace gpunn::tasks {
 
 using graph::Attributes;
@@ -69,7 +71,7 @@ std::unique_ptr<DetectionHead> detection_head(const Graph& g, const TaskContext&
                                                              .most = arguments.integer("most")}});
   if (const int64_t classes = head->classes(); classes < c.outputs) {
     throw ConfigError(
-        {{last.where, "the data set '" + c.experiment.data.dataset + "' has " + std::to_string(c.outputs) +
+        {{last.where, data_text(c.experiment.data) + " has " + std::to_string(c.outputs) +
                           " classes, the model's last layer '" + last.name + "' tells " + std::to_string(classes) +
                           ": set model.parameters.classes to at least " + std::to_string(c.outputs)}});
   }

@@ -45,6 +45,9 @@ class StyleTransfer : public ImageTask {
  public:
   std::string_view name() const override { return "style_transfer"; }
   std::string_view help() const override { return "each sample is an image that the model paints in a style"; }
+  std::string command(const std::string& model) const override {
+    return "stylize " + model + " IMAGE --to painted.png";
+  }
   std::span<const TaskMetric> metrics() const override {
     static const std::array<TaskMetric, 1> metrics = {
         TaskMetric{.metric = {"total_loss", "total loss", false, false}, .of_totals = mean_loss}};

@@ -64,6 +64,7 @@ class SuperResolution : public ImageTask {
  public:
   std::string_view name() const override { return "super_resolution"; }
   std::string_view help() const override { return "each sample is a small image that the model enlarges"; }
+  std::string command(const std::string& model) const override { return "upscale " + model + " IMAGE --to larger.png"; }
   std::span<const TaskMetric> metrics() const override { return std::span(all_metrics()).first(2); }
   std::span<const TaskMetric> output_metrics() const override { return all_metrics(); }
   std::span<const LossKind> losses() const override {

@@ -67,6 +67,7 @@ class Tasks(ProgramTest):
         run, text = self.train(ESPCN, "training.epochs=2", "data.dataset=drawn_photographs", "data.patches=64",
                                "data.synthetic_train=4", "data.synthetic_test=2", "data.also_scaled=[]")
         self.assertRegex(text, r"epoch 2/2 .*PSNR [\d.]+")
+        self.assertIn(f"gpunn upscale {run} IMAGE --to larger.png", text)
         text = self.gpunn("eval", run).stdout
         self.assertRegex(text, r"(?m)^IMAGE +PSNR +SSIM +BICUBIC PSNR +BICUBIC SSIM$")
         self.assertRegex(text, r"(?m)^1 drawn 1 +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+$")
@@ -80,6 +81,8 @@ class Tasks(ProgramTest):
         seen = json.loads(self.gpunn("data", "inspect", ESPCN, "--set", "data.dataset=drawn_photographs",
                                      "--json").stdout)
         self.assertEqual(seen["targets"], "image")
+        self.assertIn("gpunn upscale RUN", self.gpunn("predict", run, "x.png", code=2).stderr)
+        self.damaged_images_do_not_stop_the_others(run)
         image = "sheet.png"
         self.gpunn("data", "inspect", "digits", "--set", "data.synthetic_train=40", "--sheet", image, "--columns", 2)
         done = json.loads(self.gpunn("upscale", run, image, "--to", "larger.png", "--compare", "--tile", 64,
@@ -94,6 +97,18 @@ class Tasks(ProgramTest):
         self.assertIn("found '60'", self.gpunn("bench", "infer", run, "--size", 60, code=2).stderr)
         self.frames_from_stdin(run)
         self.parts_bound_the_memory(run)
+
+    def damaged_images_do_not_stop_the_others(self, run):
+        folder = self.folder / "some"
+        folder.mkdir(exist_ok=True)
+        (folder / "a.pgm").write_bytes(b"P5 8 8 255\n" + bytes(range(64)))
+        (folder / "b.pgm").write_bytes(b"P5 8 8 255\n" + bytes(range(40)))
+        (folder / "c.pgm").write_bytes(b"P5 8 8 255\n" + bytes(range(64)))
+        told = self.gpunn("upscale", run, folder, "--to", "some_larger", code=1).stderr
+        self.assertIn("1 of 3 images is damaged", told)
+        self.assertEqual(sorted(file.name for file in (self.folder / "some_larger").iterdir()), ["a.png", "c.png"])
+        self.gpunn("upscale", run, folder, "--to", "some_larger", "--damaged", "repair")
+        self.assertTrue((self.folder / "some_larger/b.png").exists())
 
     def frames_from_stdin(self, run):
         frame = bytes(range(4 * 6)) * 3
@@ -137,6 +152,8 @@ class Tasks(ProgramTest):
                                "data.synthetic_train=4", "data.synthetic_test=2", "data.patch_size=32",
                                "model.parameters.width=4", "model.parameters.depth=1")
         self.assertRegex(text, r"epoch 1/1 .*test loss [\d.]+")
+        self.assertIn(f"gpunn stylize {run} IMAGE --to painted.png", text)
+        self.assertNotIn("gpunn predict", text)
         evaluated = json.loads(self.gpunn("eval", run, "--json").stdout)
         self.assertGreater(evaluated["loss"], 0)
         page = (self.folder / self.gpunn("report", run).stdout.split()[1]).read_text()
