@@ -215,8 +215,8 @@ TEST_CASE("images that are read from files each time give the samples of those i
     annotations.images.push_back({.file = file, .place = name, .boxes = {{{5, 5, 30, 25}, "cat"}}});
   }
   BoxRepairs in_memory, in_files;
-  const auto kept = box_images(annotations, {"cat"}, 1, 32, in_memory, Keeping::memory);
-  const auto read = box_images(annotations, {"cat"}, 1, 32, in_files, Keeping::files);
+  const auto kept = box_images(annotations, {"cat"}, {.channels = 1, .most_side = 32}, in_memory, Keeping::memory);
+  const auto read = box_images(annotations, {"cat"}, {.channels = 1, .most_side = 32}, in_files, Keeping::files);
   CHECK(read->outline(0).image.values.empty());
   CHECK(in_files.boxes == in_memory.boxes);
   BoxSet settings = grey(32, 32, 4);

@@ -51,16 +51,11 @@ class ImagesInMemory : public BoxImages {
   uint32_t digest_ = 0;
 };
 
-// How an image of a file is read.
-struct Reading {
-  std::vector<std::string> classes;
-  int64_t channels = 3, most_side = 0;
-};
-
 class ImagesInFiles : public BoxImages {
  public:
-  ImagesInFiles(std::vector<AnnotatedImage> listed, Reading reading, BoxRepairs& repairs)
-      : listed_(std::move(listed)), reading_(std::move(reading)), outlines_(listed_.size()) {
+  ImagesInFiles(std::vector<AnnotatedImage> listed, std::vector<std::string> classes, const ImageForm& form,
+                BoxRepairs& repairs)
+      : listed_(std::move(listed)), classes_(std::move(classes)), form_(form), outlines_(listed_.size()) {
     std::vector<BoxRepairs> of_image(listed_.size());
     LongWork work("checking the images", listed_.size());
     for_row_stretches(count(), 1, [&](int64_t first, int64_t last) {
@@ -83,7 +78,7 @@ class ImagesInFiles : public BoxImages {
     const auto place = static_cast<std::size_t>(number);
     BoxRepairs known;
     auto image = std::make_shared<const BoxedImage>(read(place, known));
-    const Image &now = image->image, &before = outlines_[place].image;
+    const BoxedImage::Original &now = *image->original, &before = *outlines_[place].original;
     if (now.height != before.height || now.width != before.width) {
       throw Error(listed_[place].file.string() +
                   ": has another size than when the data set was opened. Leave the folder as it is while it is read; "
@@ -97,11 +92,12 @@ class ImagesInFiles : public BoxImages {
 
  private:
   BoxedImage read(std::size_t place, BoxRepairs& repairs) const {
-    return boxed_image(listed_[place], reading_.classes, reading_.channels, reading_.most_side, repairs);
+    return boxed_image(listed_[place], classes_, form_, repairs);
   }
 
   std::vector<AnnotatedImage> listed_;
-  Reading reading_;
+  std::vector<std::string> classes_;
+  ImageForm form_;
   std::vector<BoxedImage> outlines_;
   uint32_t digest_ = 0;
 };
@@ -113,17 +109,17 @@ std::shared_ptr<const BoxImages> images_in_memory(std::vector<BoxedImage> images
 }
 
 std::shared_ptr<const BoxImages> box_images(const Annotations& annotations, const std::vector<std::string>& classes,
-                                            int64_t channels, int64_t most_side, BoxRepairs& repairs, Keeping keeping) {
+                                            const ImageForm& form, BoxRepairs& repairs, Keeping keeping) {
   if (keeping == Keeping::automatic) {
     constexpr uint64_t kShareOfMemory = 2;
     const uint64_t free = free_host_memory();
-    const bool fits = free == 0 || boxed_image_bytes(annotations, channels, most_side) <= free / kShareOfMemory;
+    const bool fits = free == 0 || boxed_image_bytes(annotations, form) <= free / kShareOfMemory;
     keeping = fits ? Keeping::memory : Keeping::files;
   }
   if (keeping == Keeping::memory) {
-    return images_in_memory(read_boxed_images(annotations, classes, channels, most_side, repairs));
+    return images_in_memory(read_boxed_images(annotations, classes, form, repairs));
   }
-  return std::make_shared<ImagesInFiles>(annotations.images, Reading{classes, channels, most_side}, repairs);
+  return std::make_shared<ImagesInFiles>(annotations.images, classes, form, repairs);
 }
 
 }  // namespace gpunn::data

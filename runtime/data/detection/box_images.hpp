@@ -34,7 +34,7 @@ enum class Keeping { automatic, memory, files };
 
 // As read_boxed_images(). All images are decoded once, to check them and their boxes.
 std::shared_ptr<const BoxImages> box_images(const Annotations& annotations, const std::vector<std::string>& classes,
-                                            int64_t channels, int64_t most_side, BoxRepairs& repairs,
+                                            const ImageForm& form, BoxRepairs& repairs,
                                             Keeping keeping = Keeping::automatic);
 
 }  // namespace gpunn::data

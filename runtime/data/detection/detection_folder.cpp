@@ -49,6 +49,20 @@ void tell(Dataset& set, const std::string& part, const Annotations& annotations,
   for (const std::string& note : repairs.notes()) set.notes.push_back(part + ": " + note);
 }
 
+// Results are written with the ids of the training part.
+void add_note_of_ids(Dataset& set, const Annotations& train, const Annotations& test) {
+  for (std::size_t i = 0; i < std::min(test.class_ids.size(), test.classes.size()); ++i) {
+    const auto place = std::ranges::find(train.classes, test.classes[i]) - train.classes.begin();
+    if (place >= std::ssize(train.class_ids)) continue;
+    const int64_t id = train.class_ids[static_cast<std::size_t>(place)];
+    if (id == test.class_ids[i]) continue;
+    set.notes.push_back("test part: the category '" + test.classes[i] + "' has the id " +
+                        std::to_string(test.class_ids[i]) + ", in the training part the id " + std::to_string(id) +
+                        "; the model keeps the latter");
+    return;
+  }
+}
+
 Dataset make_detection_folder(const DataConfig& config) {
   const BoxSet settings = box_settings(config, {kUsualSide, kUsualSide});
   const bool tested = settings.format == BoxFormat::voc || !config.test_path.empty() || !settings.test_boxes.empty();
@@ -60,14 +74,24 @@ Dataset make_detection_folder(const DataConfig& config) {
   const auto most_side =
       static_cast<int64_t>(most_zoom * static_cast<double>(*std::ranges::max_element(settings.image_size)));
   BoxRepairs of_train, of_test;
-  auto images = box_images(train, classes, settings.channels, most_side, of_train);
-  const auto test_images =
-      box_images(test, classes, settings.channels, 2 * *std::ranges::max_element(settings.image_size), of_test);
+  auto images = box_images(train, classes, {.channels = settings.channels, .most_side = most_side}, of_train);
+  const ImageForm sample{.channels = settings.channels,
+                         .is_sample = true,
+                         .rows = settings.image_size[0],
+                         .columns = settings.image_size[1]};
+  const auto test_images = box_images(test, classes, sample, of_test);
   Dataset set = box_dataset(std::move(images), test_images, classes, config);
+  set.class_ids = train.class_ids;
   set.name = "detection_folder";
   set.source = config.path.string();
   tell(set, "training part", train, of_train);
   tell(set, "test part", test, of_test);
+  if (of_test.outside + of_test.no_area + of_test.twice + of_test.clipped > 0) {
+    set.notes.emplace_back(
+        "test part: precision and recall count all boxes as the files have them; only the loss does without those "
+        "left out");
+  }
+  add_note_of_ids(set, train, test);
   return set;
 }
 
