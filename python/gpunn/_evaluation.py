@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from html import escape
@@ -16,6 +15,7 @@ from gpunn import _core
 from gpunn._core import (
     ClassEvalReport,
     ClassReport,
+    DetectedClass,
     EngineExportReport,
     ExportReport,
     Mistake,
@@ -26,6 +26,7 @@ from gpunn._core import (
 )
 from gpunn._experiment import PathLike, Settings, model_settings, settings_of
 from gpunn._listener import Listener
+from gpunn._numbers import metric_text
 from gpunn.errors import UsageError
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ class Evaluation:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """By name, the most informative first; a share lies between 0 and 1. NaN: the metric does not apply."""
+        """By name, the most informative first; a share lies between 0 and 1. NaN: the data does not
+        define it."""
         return self._core.total.metrics
 
     @property
@@ -70,6 +72,16 @@ class Evaluation:
     def outputs(self) -> list[OutputReport]:
         """The targets or labels, for data without classes."""
         return self._core.outputs
+
+    @property
+    def detected_classes(self) -> list[DetectedClass]:
+        """The classes, for images with boxes."""
+        return self._core.detected_classes
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """COCO's and VOC's figures by name, for images with boxes. NaN: the data does not define it."""
+        return self._core.figures
 
     @property
     def mistakes(self) -> list[Mistake]:
@@ -102,6 +114,9 @@ class Evaluation:
         if self.classes:
             names = ("name", "rows", "predicted", "correct", "precision", "recall", "f1")
             return [{name: getattr(one, name) for name in names} for one in self.classes]
+        if self.detected_classes:
+            names = ("name", "objects", "detections", "ap", "coco_ap")
+            return [{name: getattr(one, name) for name in names} for one in self.detected_classes]
         return [{"name": one.name, "rows": one.rows, **one.metrics} for one in self.outputs]
 
     def frame(self) -> pd.DataFrame:
@@ -118,7 +133,7 @@ class Evaluation:
         return confusion(self, axes=axes)
 
     def __repr__(self) -> str:
-        metrics = ", ".join(f"{name} {value:.4g}" for name, value in self.metrics.items() if not math.isnan(value))
+        metrics = ", ".join(f"{name} {metric_text(value)}" for name, value in self.metrics.items())
         return f"<Evaluation of {self.rows} {self.part} rows: loss {self.loss:.4g}, {metrics}>"
 
     def _repr_html_(self) -> str:
@@ -127,7 +142,7 @@ class Evaluation:
         lines = "".join(
             "<tr>"
             + "".join(
-                f"<td>{escape(f'{value:.4g}' if isinstance(value, float) else str(value))}</td>"
+                f"<td>{escape(metric_text(value) if isinstance(value, float) else str(value))}</td>"
                 for value in row.values()
             )
             + "</tr>"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpunn._numbers import metric_text
+
 
 class History:
     """The records of a training: ``history`` has a list for each metric, ``epochs`` a dict for each epoch."""
@@ -32,4 +34,4 @@ class History:
         if not self.epochs:
             return "History(no epoch)"
         last = {name: value for name, value in self.epochs[-1].items() if isinstance(value, float)}
-        return f"History({len(self)} epochs, last: " + ", ".join(f"{k} {v:.4g}" for k, v in last.items()) + ")"
+        return f"History({len(self)} epochs, last: " + ", ".join(f"{k} {metric_text(v)}" for k, v in last.items()) + ")"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpunn._core import EpochReport, Experiment, StepReport
+from gpunn._numbers import metric_text
 from gpunn.callbacks import METHODS, Callback, RunStart, StopTraining
 from gpunn.errors import UsageError
 
@@ -126,5 +127,5 @@ class FitListener(Listener):
         self._new_weights()
         if self._verbose:
             shown = {k: v for k, v in epoch.items() if isinstance(v, float) and k != "samples_per_second"}
-            print(f"epoch {epoch['epoch']}: " + ", ".join(f"{k} {v:.4g}" for k, v in shown.items()))
+            print(f"epoch {epoch['epoch']}: " + ", ".join(f"{k} {metric_text(v)}" for k, v in shown.items()))
         return super().on_epoch(report)

@@ -7,6 +7,8 @@ import warnings
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from gpunn._numbers import metric_text
+
 if TYPE_CHECKING:
     from gpunn._core import EpochReport, StepReport
     from gpunn.callbacks import RunStart
@@ -77,7 +79,7 @@ class TrainingBar:
         first = next(iter(report.evaluation.metrics.items()), None)
         self._told = {f"{part}_loss": f"{report.evaluation.loss:.4g}"}
         if first is not None:
-            self._told[f"{part}_{first[0]}"] = f"{first[1]:.4g}"
+            self._told[f"{part}_{first[0]}"] = metric_text(first[1])
         self._bar.set_postfix({"loss": f"{report.train_loss:.4g}", **self._told}, refresh=False)
         self._reach(report.global_step)
 

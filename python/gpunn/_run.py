@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import os
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpunn._numbers import metric_text
 from gpunn.errors import MissingError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Run:
         with file.open(encoding="utf-8") as lines:
             records = [json.loads(line) for line in lines]
         return [
-            {key: float("nan") if value is None else value for key, value in record.items() if key != "kind"}
+            {key: _value(value) for key, value in record.items() if key != "kind"}
             for record in records
             if record.get("kind") == "step"
         ]
@@ -156,7 +156,7 @@ class Run:
         names = [name for name in rows[0] if name not in ("global_step", "train_seconds", "best")]
         lines = "".join(
             ("<tr style='font-weight:bold'>" if row.get("best") else "<tr>")
-            + "".join(f"<td>{_text(row[name])}</td>" for name in names)
+            + "".join(f"<td>{metric_text(row[name], 5)}</td>" for name in names)
             + "</tr>"
             for row in _shortened(rows)
         )
@@ -175,8 +175,9 @@ def _number(text: str | None) -> float:
     return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
-def _text(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.5g}"
+def _value(recorded: Any) -> Any:
+    """JSON has null for an undefined metric, and "inf" for an infinite one."""
+    return float("nan") if recorded is None else float(recorded) if isinstance(recorded, str) else recorded
 
 
 def _shortened(rows: list[dict[str, float]], most: int = 20) -> list[dict[str, float]]:

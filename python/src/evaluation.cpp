@@ -34,6 +34,19 @@ nb::ndarray<nb::numpy, float> numbers_of(const ClassEvalReport& report, const st
   return array_of(values, {outputs > 0 ? values.size() / outputs : 0, outputs});
 }
 
+using Figures = nb::typed<nb::dict, std::string, double>;
+
+Figures figures_of(const ClassEvalReport& report) {
+  nb::dict figures;
+  if (!report.detection) return Figures(figures);
+  for (const auto& [name, value] : report.detection->figures) figures[name.c_str()] = value;
+  return Figures(figures);
+}
+
+std::vector<DetectedClass> detected_classes_of(const ClassEvalReport& report) {
+  return report.detection ? report.detection->classes : std::vector<DetectedClass>();
+}
+
 void bind_evaluation_rows(nb::module_& module) {
   Record<ClassReport>(module, "ClassReport", "One class of the evaluated data.")
       .field("index", &ClassReport::index)
@@ -57,6 +70,12 @@ void bind_evaluation_rows(nb::module_& module) {
       .field("rows", &OutputReport::rows, "Of a label: that have it.")
       .computed(
           "metrics", [](const OutputReport& r) { return scores_of(r.scores); }, kScoresDoc);
+  Record<DetectedClass>(module, "DetectedClass", "One class of evaluated images with boxes. NaN without objects.")
+      .field("name", &DetectedClass::name)
+      .field("objects", &DetectedClass::objects)
+      .field("detections", &DetectedClass::detections)
+      .field("ap", &DetectedClass::ap, "VOC's average precision at an overlap of 0.5.")
+      .field("coco_ap", &DetectedClass::coco_ap, "COCO's: the mean over the overlaps 0.5, 0.55, ..., 0.95.");
   Record<RowReport>(module, "RowReport", "A row that was foretold badly.")
       .field("row", &RowReport::row, "Counts from 0.")
       .field("loss", &RowReport::loss)
@@ -76,6 +95,8 @@ void bind_evaluation(nb::module_& module) {
       .field("macro_f1", &ClassEvalReport::macro_f1)
       .field("mistakes", &ClassEvalReport::mistakes, "Those with the largest loss, by falling loss.")
       .field("outputs", &ClassEvalReport::outputs, "Of data without classes.")
+      .computed("detected_classes", &detected_classes_of, "Of images with boxes.")
+      .computed("figures", &figures_of, "Of images with boxes: COCO's and VOC's figures by name; NaN if undefined.")
       .field("worst_rows", &ClassEvalReport::worst_rows, "Likewise: those with the largest loss, by falling loss.")
       .of()
       .def_prop_ro(

@@ -177,7 +177,8 @@ void bind_info(nb::module_& module) {
   Record<ModelInfo>(module, "ModelInfo", "What a trained model is.")
       .field("task", &ModelInfo::task)
       .field("input", &ModelInfo::input)
-      .field("outputs", &ModelInfo::outputs, "The names of classes, labels or numbers.");
+      .field("outputs", &ModelInfo::outputs, "The names of classes, labels or numbers.")
+      .field("output_ids", &ModelInfo::output_ids, "COCO's category id of each class; empty if the data has none.");
   Record<ClassProbability>(module, "ClassProbability", "A class, and how probable it is.")
       .field("index", &ClassProbability::index)
       .field("name", &ClassProbability::name)

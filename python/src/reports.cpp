@@ -1,7 +1,6 @@
 // What a training tells and ends with.
 #include <gpunn/training.hpp>
 
-#include <cmath>
 #include <map>
 #include <string>
 
@@ -18,10 +17,10 @@ namespace gpunn::python {
 
 namespace {
 
-// One that says nothing, as top-5 accuracy of three classes, is left out.
+// One that does not apply, as top-5 accuracy of three classes, is left out. An undefined one is NaN.
 void add_scores(nb::dict& to, const std::string& prefix, const Scores& scores) {
   for (const Score& score : scores) {
-    if (!std::isnan(score.value)) to[nb::str((prefix + score.metric.name).c_str())] = score.value;
+    if (score.applies) to[nb::str((prefix + score.metric.name).c_str())] = score.value;
   }
 }
 
@@ -186,7 +185,7 @@ void bind_reports(nb::module_& module) {
       .field("epochs", &RunResult::epochs, "Those of this call.")
       .field("final_evaluation", &RunResult::final_evaluation)
       .field("monitor", &RunResult::monitor, "What best_metric is.")
-      .field("best_metric", &RunResult::best_metric)
+      .field("best_metric", &RunResult::best_metric, "NaN without a best epoch.")
       .field("best_epoch", &RunResult::best_epoch, "0: there is none.")
       .field("stopped_early", &RunResult::stopped_early)
       .field("interrupted", &RunResult::interrupted)

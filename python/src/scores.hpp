@@ -9,7 +9,7 @@
 
 namespace gpunn::python {
 
-inline constexpr const char* kScoresDoc = "By name, the most telling first; NaN where a metric says nothing.";
+inline constexpr const char* kScoresDoc = "By name, the most telling first; NaN if a metric is undefined.";
 
 // A dictionary keeps the order in which the task names its metrics.
 inline nanobind::typed<nanobind::dict, std::string, double> scores_of(const Scores& scores) {

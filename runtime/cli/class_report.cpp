@@ -1,7 +1,6 @@
 #include "cli/class_report.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -28,13 +27,16 @@ std::string in_capitals(std::string text) {
   return text;
 }
 
+// Undefined values come last.
+bool is_smaller(double a, double b) { return is_better({"", "", false, false}, a, b); }
+
 std::string output_table(const ClassEvalReport& report, bool colour) {
   if (report.outputs.size() < 2) return "";
   std::vector<OutputReport> shown = report.outputs;
   std::string note;
   if (shown.size() > kMostClasses) {
     const auto first = [](const OutputReport& one) { return one.scores.empty() ? 0 : one.scores.front().value; };
-    std::ranges::stable_sort(shown, [&](const auto& a, const auto& b) { return first(a) < first(b); });
+    std::ranges::stable_sort(shown, [&](const auto& a, const auto& b) { return is_smaller(first(a), first(b)); });
     shown.resize(kWorstClasses);
     note = fmt::format("the {} of {} with the smallest {}; --json has all\n", kWorstClasses, report.outputs.size(),
                        report.outputs.front().scores.front().metric.title);
@@ -54,12 +56,13 @@ std::string output_table(const ClassEvalReport& report, bool colour) {
 }
 
 std::string detection_tables(const DetectionReport& report, bool colour) {
-  Table figures({{"MEAN AVERAGE PRECISION"}, {"MAP", Align::right}});
-  for (const auto& [name, value] : report.figures) figures.add({name, std::isnan(value) ? "-" : percent_text(value)});
-  Table classes({{"CLASS"}, {"OBJECTS", Align::right}, {"BOXES", Align::right}, {"AP", Align::right}});
+  Table figures({{"MEAN OVER THE CLASSES"}, {"VALUE", Align::right}});
+  for (const auto& [name, value] : report.figures) figures.add({name, percent_text(value)});
+  Table classes(
+      {{"CLASS"}, {"OBJECTS", Align::right}, {"BOXES", Align::right}, {"AP", Align::right}, {"COCO AP", Align::right}});
   for (const DetectedClass& one : report.classes) {
-    classes.add({printable(one.name), count_text(one.objects), count_text(one.detections),
-                 std::isnan(one.ap) ? "-" : percent_text(one.ap)});
+    classes.add({printable(one.name), count_text(one.objects), count_text(one.detections), percent_text(one.ap),
+                 percent_text(one.coco_ap)});
   }
   return figures.text(colour) + "\n" + classes.text(colour);
 }
@@ -89,7 +92,7 @@ std::string class_table(const ClassEvalReport& report, bool colour) {
   std::vector<ClassReport> shown = report.classes;
   std::string note;
   if (shown.size() > kMostClasses) {
-    std::ranges::stable_sort(shown, {}, &ClassReport::f1);
+    std::ranges::stable_sort(shown, is_smaller, &ClassReport::f1);
     shown.resize(kWorstClasses);
     note = fmt::format("the {} of {} classes with the smallest F1; --json has all\n", kWorstClasses,
                        report.classes.size());

@@ -70,7 +70,7 @@ void add_eval(CommandLine& line) {
         put("loss      NaN\n");
       }
       for (const Score& score : total.scores) {
-        if (!std::isnan(score.value)) put("{:<8}  {}\n", score.metric.title, score_text(score));
+        if (score.applies) put("{:<8}  {}\n", score.metric.title, score_text(score));
       }
       put("time      {}\n", duration_text(total.seconds));
       const bool colour = terminal_of(STDOUT_FILENO).colour;

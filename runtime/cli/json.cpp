@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/output.hpp"
+#include "common/metric_json.hpp"
 
 namespace gpunn::cli {
 
@@ -20,9 +21,11 @@ Json array_of(const std::vector<T>& values) {
   return result;
 }
 
-// A member for each metric; null if the metric does not apply.
+Json number_of(double metric) { return metric_json<Json>(metric); }
+
+// A member for each metric.
 void add_scores(Json& json, const Scores& scores, const std::string& before = "") {
-  for (const Score& score : scores) json[before + score.metric.name] = score.value;
+  for (const Score& score : scores) json[before + score.metric.name] = number_of(score.value);
 }
 
 }  // namespace
@@ -334,10 +337,14 @@ Json to_json(const EvalReport& report) {
 }
 
 Json to_json(const ClassReport& report) {
-  return {{"index", report.index},     {"name", report.name},
-          {"rows", report.rows},       {"predicted", report.predicted},
-          {"correct", report.correct}, {"precision", report.precision},
-          {"recall", report.recall},   {"f1", report.f1}};
+  return {{"index", report.index},
+          {"name", report.name},
+          {"rows", report.rows},
+          {"predicted", report.predicted},
+          {"correct", report.correct},
+          {"precision", number_of(report.precision)},
+          {"recall", number_of(report.recall)},
+          {"f1", number_of(report.f1)}};
 }
 
 Json to_json(const OutputReport& report) {
@@ -352,11 +359,14 @@ Json to_json(const ClassEvalReport& report, bool with_confusion) {
   Json json = to_json(report.total);
   if (report.detection) {
     json["figures"] = Json::object();
-    for (const auto& [name, value] : report.detection->figures) json["figures"][name] = value;
+    for (const auto& [name, value] : report.detection->figures) json["figures"][name] = number_of(value);
     json["classes"] = Json::array();
     for (const DetectedClass& one : report.detection->classes) {
-      json["classes"].push_back(
-          {{"name", one.name}, {"objects", one.objects}, {"detections", one.detections}, {"ap", one.ap}});
+      json["classes"].push_back({{"name", one.name},
+                                 {"objects", one.objects},
+                                 {"detections", one.detections},
+                                 {"ap", number_of(one.ap)},
+                                 {"coco_ap", number_of(one.coco_ap)}});
     }
     if (with_confusion) json["confusion"] = report.detection->confusion;
     return json;
@@ -365,9 +375,9 @@ Json to_json(const ClassEvalReport& report, bool with_confusion) {
     json["outputs"] = array_of(report.outputs);
     return json;
   }
-  json["macro_precision"] = report.macro_precision;
-  json["macro_recall"] = report.macro_recall;
-  json["macro_f1"] = report.macro_f1;
+  json["macro_precision"] = number_of(report.macro_precision);
+  json["macro_recall"] = number_of(report.macro_recall);
+  json["macro_f1"] = number_of(report.macro_f1);
   json["classes"] = array_of(report.classes);
   if (with_confusion && report.confusion.empty()) json["confusion"] = nullptr;
   if (with_confusion && !report.confusion.empty()) {
@@ -411,7 +421,7 @@ Json to_json(const RunResult& result) {
                {"epochs", result.epochs.size()},
                {std::string("final_") + name_of(result.final_evaluation.part), to_json(result.final_evaluation)},
                {"monitor", result.monitor.name},
-               {"best_metric", result.best_metric},
+               {"best_metric", number_of(result.best_metric)},
                {"best_epoch", result.best_epoch},
                {"stopped_early", result.stopped_early},
                {"interrupted", result.interrupted},

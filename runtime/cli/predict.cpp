@@ -16,6 +16,7 @@
 #include "cli/experiment_options.hpp"
 #include "cli/json.hpp"
 #include "cli/output.hpp"
+#include "cli/progress.hpp"
 #include "cli/stop_signal.hpp"
 #include "cli/terminal.hpp"
 #include "cli/units.hpp"
@@ -99,6 +100,7 @@ void add_predict(CommandLine& line) {
     std::filesystem::path watched;
     bool skip_existing = false;
     std::filesystem::path drawn, coco;
+    std::vector<std::filesystem::path> annotations;
     int64_t least_score = 30;
     bool is_stdin() const { return request.inputs.size() == 1 && request.inputs.front() == "-"; }
   };
@@ -142,6 +144,12 @@ void add_predict(CommandLine& line) {
   verb.add_option("--coco", options->coco, "Detection: write the boxes as a file of COCO's results")
       .type_name("FILE.json");
   add_damaged_option(verb, options->request.damaged);
+  verb.add_option("--annotations", options->annotations,
+                  "COCO's annotations with the ids of the images and categories for --coco; may be repeated. Default: "
+                  "those of the run's data")
+      .repeated()
+      .needs("--coco")
+      .type_name("FILE.json");
   add_backend_option(verb, options->backend);
   add_model_settings(verb, options->settings);
   add_json_flag(verb, line);
@@ -172,7 +180,12 @@ void add_predict(CommandLine& line) {
       const std::vector<Prediction> predictions = predict(model, options->request);
       const double least_score = static_cast<double>(options->least_score) / 100;
       if (!options->drawn.empty()) draw(predictions, options->drawn, least_score);
-      if (!options->coco.empty()) write_coco_results(predictions, options->coco);
+      if (!options->coco.empty()) {
+        Quiet announcements;
+        for (const std::string& note : write_coco_results(model, predictions, options->coco, options->annotations)) {
+          announcements.on_message(note);
+        }
+      }
       if (line.json) {
         Json document = Json::array();
         for (const Prediction& prediction : predictions) document.push_back(to_json(prediction));

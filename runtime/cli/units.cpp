@@ -43,11 +43,13 @@ std::string rate_text(double per_second) {
 }
 
 std::string score_text(const Score& score) {
-  if (std::isnan(score.value)) return "-";
-  return score.metric.is_share ? percent_text(score.value) : fmt::format("{:.4g}", score.value);
+  return score.metric.is_share ? percent_text(score.value)
+                               : metric_text(score.value, [](double value) { return fmt::format("{:.4g}", value); });
 }
 
-std::string percent_text(double share) { return fmt::format("{:.2f} %", 100 * share); }
+std::string percent_text(double share) {
+  return metric_text(share, [](double value) { return fmt::format("{:.2f} %", 100 * value); });
+}
 
 std::string count_text(int64_t count) {
   std::string digits = std::to_string(count);

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "common/files.hpp"
 #include "data/detection/draw_boxes.hpp"
@@ -24,24 +23,6 @@ void write_with_boxes(const std::filesystem::path& image, std::span<const Detect
   data::draw_boxes(picture, shown);
   require_writable(to, {image});
   write_atomically(to, data::encode_png(picture));
-}
-
-void write_coco_results(std::span<const Prediction> predictions, const std::filesystem::path& file) {
-  constexpr std::size_t kMostDigits = 18;
-  nlohmann::json results = nlohmann::json::array();
-  for (const Prediction& one : predictions) {
-    const std::string stem = std::filesystem::path(one.source).stem().string();
-    const bool is_number =
-        !stem.empty() && stem.size() <= kMostDigits && stem.find_first_not_of("0123456789") == std::string::npos;
-    for (const DetectedBox& box : one.boxes) {
-      results.push_back({{"image_id", is_number ? nlohmann::json(std::stoll(stem)) : nlohmann::json(stem)},
-                         {"category_id", box.index + 1},
-                         {"bbox", {box.left, box.top, box.right - box.left, box.bottom - box.top}},
-                         {"score", box.score}});
-    }
-  }
-  require_writable(file);
-  write_atomically(file, results.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace gpunn

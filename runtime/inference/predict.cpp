@@ -3,6 +3,8 @@
 #include <gpunn/training.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -24,6 +26,21 @@ namespace {
 constexpr int64_t kLargestPredicted = 64;   // rows at a time
 constexpr int64_t kMostShownBoxes = 10000;  // of an image
 
+// The size and id of the image that a row was made of.
+void add_original(FileSample& sample, const Split& part, std::size_t row) {
+  if (const auto images = part.fields.find(kImagesField); images != part.fields.end()) {
+    std::array<int64_t, kImageNumbers> numbers = {};
+    std::memcpy(numbers.data(), images->second.values.data() + row * sizeof(numbers), sizeof(numbers));
+    sample.height = numbers[0];
+    sample.width = numbers[1];
+  }
+  if (const auto ids = part.fields.find(kImageIdsField); ids != part.fields.end()) {
+    const auto at = [&](std::size_t i) { return static_cast<std::size_t>(ids->second.offsets[i]); };
+    const auto* const bytes = reinterpret_cast<const char*>(ids->second.values.data());
+    sample.image_id.assign(bytes + at(row), bytes + at(row + 1));
+  }
+}
+
 std::vector<FileSample> test_rows(const std::vector<int64_t>& rows, const Model& model) {
   if (rows.empty()) return {};
   const Dataset data = training::load_for(model.experiment().data, EvaluationPart::test);
@@ -42,6 +59,7 @@ std::vector<FileSample> test_rows(const std::vector<int64_t>& rows, const Model&
                        .values = sample_of(data.test, row),
                        .label = {}});
     if (!data.test.labels.empty()) samples.back().label = data.test.labels[index];
+    add_original(samples.back(), data.test, index);
   }
   return samples;
 }
@@ -62,6 +80,7 @@ Gathered gather(std::span<const FileSample> samples, const InputInfo& input, dat
       const FileSample& sample = samples[i];
       if (sample.image.empty()) {
         values[i] = sample.values;
+        sides[i] = {sample.height, sample.width};
         continue;
       }
       inference::ImageSample image;
@@ -133,7 +152,8 @@ std::vector<Prediction> predict(const Model& model, const PredictRequest& reques
                              .top = std::move(decoded[i].classes),
                              .values = std::move(decoded[i].values),
                              .label = part.samples[i]->label,
-                             .boxes = on_image(std::move(decoded[i].boxes), part.sides[i], input)});
+                             .boxes = on_image(std::move(decoded[i].boxes), part.sides[i], input),
+                             .image_id = part.samples[i]->image_id});
     }
   }
   damaged.report(request.on_damaged);

@@ -18,6 +18,8 @@ struct FileSample {
   std::filesystem::path image;    // empty: `values` has them
   std::vector<std::byte> values;  // of one row
   std::optional<int64_t> label;   // where it is known
+  std::string image_id = {};      // Prediction's
+  int64_t height = 0, width = 0;  // of the image that `values` were made of; 0: unknown
 };
 
 // The samples in the files, in order: an image in each, the images in a folder, the lines of a CSV file, or the files

@@ -90,8 +90,9 @@ chart::Raster whole(const ImageReport& image, const std::vector<uint8_t>& bytes)
 }
 
 std::string scores_text(const ImageReport& image, const std::string& prefix) {
+  if (image.scores.find(prefix + "psnr") == nullptr) return "";
   const double psnr = image.scores.value(prefix + "psnr"), ssim = image.scores.value(prefix + "ssim");
-  return std::isfinite(psnr) ? fmt::format("{:.2f} dB, SSIM {:.4f}", psnr, ssim) : "";
+  return metric_text(psnr, [](double value) { return fmt::format("{:.2f}", value); }) + " dB, SSIM " + decimal(ssim);
 }
 
 // Details of what a model enlarged.

@@ -37,7 +37,7 @@ Series series_of_metric(const std::string& name, const std::vector<Record>& reco
 }
 
 bool says_something(const std::vector<Record>& records, std::vector<double> Record::*scores, std::size_t index) {
-  return std::ranges::any_of(records, [&](const Record& one) { return std::isfinite((one.*scores)[index]); });
+  return std::ranges::any_of(records, [&](const Record& one) { return is_defined((one.*scores)[index]); });
 }
 
 std::string drawn(const std::string& title, const std::string& subtitle, const Time& time, const std::string& label,

@@ -36,8 +36,8 @@ std::string curves_of_classes(const DetectionReport& report) {
 
 std::string figures_table(const DetectionReport& report) {
   std::string html =
-      "<table id=\"map\"><caption>Mean average precision</caption><thead><tr><th scope=\"col\">Rule</th>"
-      "<th scope=\"col\">mAP</th></tr></thead>\n<tbody>\n";
+      "<table id=\"map\"><caption>Means over the classes</caption><thead><tr><th scope=\"col\">Figure</th>"
+      "<th scope=\"col\">Value</th></tr></thead>\n<tbody>\n";
   for (const auto& [name, value] : report.figures) {
     html += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", escaped(name), percent(value));
   }
@@ -48,10 +48,11 @@ std::string classes_table(const DetectionReport& report) {
   std::string html =
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Figures of each class\"><table "
       "id=\"detected\"><thead><tr><th scope=\"col\">Class</th><th scope=\"col\">Objects</th><th "
-      "scope=\"col\">Boxes</th><th scope=\"col\">AP at 0.5</th></tr></thead>\n<tbody>\n";
+      "scope=\"col\">Boxes</th><th scope=\"col\">AP at 0.5</th><th scope=\"col\">COCO AP</th></tr></thead>\n<tbody>\n";
   for (const DetectedClass& one : report.classes) {
-    html += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td></tr>\n", escaped(one.name),
-                        count(one.objects), count(one.detections), percent(one.ap));
+    html += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                        escaped(one.name), count(one.objects), count(one.detections), percent(one.ap),
+                        percent(one.coco_ap));
   }
   return html + "</tbody></table></div>\n";
 }

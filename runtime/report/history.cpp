@@ -1,7 +1,6 @@
 #include "report/history.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <sstream>
 #include <utility>
 
@@ -9,6 +8,7 @@
 
 #include "common/files.hpp"
 #include "common/input_file.hpp"
+#include "common/metric_json.hpp"
 
 namespace gpunn::reports {
 
@@ -18,7 +18,7 @@ using nlohmann::json;
 
 double number(const json& record, const std::string& key) {
   const auto found = record.find(key);
-  return found != record.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
+  return found == record.end() ? kUndefined : metric_of_json(*found);
 }
 
 std::optional<int64_t> count(const json& record, const char* key) {

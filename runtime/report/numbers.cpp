@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include <fmt/format.h>
 
 #include "chart/svg.hpp"
@@ -7,11 +5,15 @@
 
 namespace gpunn::reports {
 
-std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.2f}\u00A0%", 100 * share) : "-"; }
+std::string percent(double share) {
+  return metric_text(share, [](double value) { return fmt::format("{:.2f}\u00A0%", 100 * value); });
+}
 
 std::string figure(const Score& score) { return score.metric.is_share ? percent(score.value) : decimal(score.value); }
 
-std::string decimal(double value) { return std::isfinite(value) ? fmt::format("{:.4f}", value) : "-"; }
+std::string decimal(double value) {
+  return metric_text(value, [](double defined) { return fmt::format("{:.4f}", defined); });
+}
 
 std::string count(int64_t value) {
   std::string digits = std::to_string(value);

@@ -38,7 +38,7 @@ std::string headline(const Contents& contents) {
   };
   const std::string part = total.part == EvaluationPart::validation ? "Validation" : "Test";
   for (const Score& score : total.scores) {
-    if (!std::isnan(score.value)) tile(score.metric.name, part + " " + score.metric.title, figure(score));
+    if (score.applies) tile(score.metric.name, part + " " + score.metric.title, figure(score));
   }
   tile("loss", part + " loss", decimal(total.loss));
   if (!contents.evaluation.classes.empty()) tile("f1", "Mean F1", percent(contents.evaluation.macro_f1));

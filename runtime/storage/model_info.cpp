@@ -70,6 +70,14 @@ class Member {
     return json_.get<int64_t>();
   }
 
+  int64_t integer() const {
+    const bool fits = json_.is_number_integer() &&
+                      (!json_.is_number_unsigned() ||
+                       json_.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()));
+    require(fits, "a whole number");
+    return json_.get<int64_t>();
+  }
+
   double number() const {
     require(json_.is_number() && std::isfinite(json_.get<double>()), "a finite number");
     return json_.get<double>();
@@ -219,6 +227,7 @@ std::string model_info_text(const ModelInfo& info) {
       {"target", {{"mean", info.target_mean}, {"stddev", info.target_stddev}}},
       {"data", {{"name", info.data.name}, {"source", info.data.source}, {"parts", parts}}},
   };
+  if (!info.output_ids.empty()) json["output_ids"] = info.output_ids;
   if (info.photographs) json["photographs"] = json_of(*info.photographs);
   return json.dump(-1, ' ', false, InfoJson::error_handler_t::replace);
 }
@@ -239,6 +248,10 @@ ModelInfo parse_model_info(std::string_view text) {
   info.task = root["task"].text();
   info.input = read_input(root["input"]);
   info.outputs = root["outputs"].list([](const Member& one) { return one.text(); }, kMostInfoNames);
+  if (root.has("output_ids")) {
+    info.output_ids = root["output_ids"].list([](const Member& one) { return one.integer(); }, kMostInfoNames);
+    root["output_ids"].require(info.output_ids.size() == info.outputs.size(), "a whole number for each output");
+  }
   read_target(root["target"], info);
   if (root.has("photographs")) info.photographs = read_photographs(root["photographs"]);
   const Member data = root["data"], parts = data["parts"];

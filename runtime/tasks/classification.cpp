@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <variant>
 
 #include "tasks/losses.hpp"
@@ -20,14 +19,13 @@ using graph::ValueId;
 
 namespace {
 
-constexpr int64_t kTop = 5;  // classes that top5_accuracy counts; with no more than these it says nothing
+constexpr int64_t kTop = 5;  // classes that top5_accuracy counts; with no more than these it is always 1
 
-double share_correct(const Totals& totals, int64_t) { return totals.count > 0 ? totals.correct / totals.count : 0; }
+double share_of(double rows, const Totals& totals) { return totals.count > 0 ? rows / totals.count : kUndefined; }
 
-double share_in_top5(const Totals& totals, int64_t classes) {
-  if (classes <= kTop) return std::numeric_limits<double>::quiet_NaN();
-  return totals.count > 0 ? totals.correct5 / totals.count : 0;
-}
+double share_correct(const Totals& totals) { return share_of(totals.correct, totals); }
+
+double share_in_top5(const Totals& totals) { return share_of(totals.correct5, totals); }
 
 bool ends_in(const Experiment& experiment, const char* type) { return experiment.model.layers.back().type == type; }
 
@@ -91,7 +89,9 @@ class Classification : public Task {
   std::span<const TaskMetric> metrics() const override {
     static const std::array<TaskMetric, 2> metrics = {
         TaskMetric{.metric = {"accuracy", "accuracy", true, true}, .while_training = true, .of_totals = share_correct},
-        TaskMetric{.metric = {"top5_accuracy", "top-5 accuracy", true, true}, .of_totals = share_in_top5}};
+        TaskMetric{.metric = {"top5_accuracy", "top-5 accuracy", true, true},
+                   .of_totals = share_in_top5,
+                   .above_outputs = kTop}};
     return metrics;
   }
   std::span<const LossKind> losses() const override {

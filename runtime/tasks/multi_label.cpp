@@ -20,13 +20,13 @@ namespace {
 constexpr float kThreshold = 0.5F;  // a probability from here on counts as the label
 
 // The sum over the distinct scores of a label, falling, of the rise of the recall times the precision there, as
-// scikit-learn's average_precision_score has it. NaN where no row has the label.
+// scikit-learn's average_precision_score has it. Undefined if no row has the label.
 class AveragePrecision {
  public:
   void add(float score, float target) { rows_.push_back({score, target > kThreshold}); }
   double value() const {
     const auto all = static_cast<double>(std::ranges::count(rows_, true, &Scored::has));
-    if (all == 0) return kSaysNothing;
+    if (all == 0) return kUndefined;
     std::vector<Scored> rows = rows_;
     std::ranges::sort(rows, std::greater<>(), &Scored::score);
     double sum = 0, hits = 0, hits_before = 0;
@@ -48,7 +48,8 @@ class AveragePrecision {
   std::vector<Scored> rows_;
 };
 
-// Counts the rows that have a label, those that were predicted to, and those of both.
+// Counts the rows that have a label, those that were predicted to, and those of both. A label that no row has is
+// undefined in each figure, so that all means are over the same labels.
 class LabelCounts {
  public:
   void add(float probability, float target) {
@@ -59,7 +60,10 @@ class LabelCounts {
   }
 
  protected:
-  static double quotient(double of, double by) { return by > 0 ? of / by : 0; }
+  double quotient(double of, double by) const {
+    if (rows_ == 0) return kUndefined;
+    return by > 0 ? of / by : 0;
+  }
   double rows_ = 0, predicted_ = 0, both_ = 0;
 };
 
@@ -87,7 +91,7 @@ class ExactMatch : public RowMetric {
       rows_ += 1;
     }
   }
-  double value() const override { return rows_ > 0 ? matches_ / rows_ : kSaysNothing; }
+  double value() const override { return rows_ > 0 ? matches_ / rows_ : kUndefined; }
 
  private:
   double matches_ = 0, rows_ = 0;

@@ -1,10 +1,8 @@
 // Metrics that are a number for each output, and the mean of those.
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <vector>
 
@@ -12,10 +10,8 @@
 
 namespace gpunn::tasks {
 
-inline constexpr double kSaysNothing = std::numeric_limits<double>::quiet_NaN();
-
 // Measures each output separately in an Output, which has add(prediction, target) and value(). The metric is the mean
-// of the values that are not NaN; NaN if there is none.
+// of the defined values.
 template <class Output>
 class MeanOfOutputs : public RowMetric {
  public:
@@ -27,13 +23,9 @@ class MeanOfOutputs : public RowMetric {
     }
   }
   double value() const override {
-    double sum = 0, count = 0;
-    for (const double one : by_output()) {
-      if (std::isnan(one)) continue;
-      sum += one;
-      count += 1;
-    }
-    return count > 0 ? sum / count : kSaysNothing;
+    DefinedMean mean;
+    for (const double one : by_output()) mean.add(one);
+    return mean.value();
   }
   std::vector<double> by_output() const override {
     std::vector<double> values;

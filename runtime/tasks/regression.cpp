@@ -23,7 +23,7 @@ class AbsoluteError {
     sum_ += std::abs(static_cast<double>(prediction) - static_cast<double>(target));
     rows_ += 1;
   }
-  double value() const { return rows_ > 0 ? sum_ / rows_ : kSaysNothing; }
+  double value() const { return rows_ > 0 ? sum_ / rows_ : kUndefined; }
 
  private:
   double sum_ = 0, rows_ = 0;
@@ -37,14 +37,14 @@ class SquaredError {
     sum_ += error * error;
     rows_ += 1;
   }
-  double value() const { return rows_ > 0 ? std::sqrt(sum_ / rows_) : kSaysNothing; }
+  double value() const { return rows_ > 0 ? std::sqrt(sum_ / rows_) : kUndefined; }
 
  private:
   double sum_ = 0, rows_ = 0;
 };
 
-// The coefficient of determination: 1 - sum of squared errors / sum of squares about the mean. NaN where the target
-// does not vary.
+// The coefficient of determination: 1 - sum of squared errors / sum of squares about the mean. Undefined if the
+// target does not vary.
 class Determination {
  public:
   void add(float prediction, float target_value) {
@@ -56,7 +56,7 @@ class Determination {
     about_mean_ += before * (target - mean_);
     squared_errors_ += error * error;
   }
-  double value() const { return about_mean_ > 0 ? 1 - squared_errors_ / about_mean_ : kSaysNothing; }
+  double value() const { return about_mean_ > 0 ? 1 - squared_errors_ / about_mean_ : kUndefined; }
 
  private:
   double rows_ = 0, mean_ = 0, about_mean_ = 0, squared_errors_ = 0;

@@ -18,6 +18,7 @@
 
 #include "graph/graph.hpp"
 #include "tasks/batch.hpp"
+#include "tasks/detection/boxes.hpp"
 
 namespace gpunn::tasks {
 
@@ -44,6 +45,7 @@ struct ScoredRows {
   std::span<const float> predictions, targets;
   std::optional<ScoredImages> images = {};
   int64_t target_size = 0;
+  std::span<const TrueImage> originals = {};  // of rows with boxes: the files' images, if the data has them
 };
 
 // Gathers the rows of an evaluation to a number.
@@ -51,7 +53,7 @@ class RowMetric {
  public:
   virtual ~RowMetric() = default;
   virtual void add(const ScoredRows& rows) = 0;
-  virtual double value() const = 0;  // NaN where the rows say nothing
+  virtual double value() const = 0;  // kUndefined if the rows do not define it
   // The value for each output; empty for a metric of whole rows.
   virtual std::vector<double> by_output() const { return {}; }
 };
@@ -61,8 +63,9 @@ class RowMetric {
 struct TaskMetric {
   Metric metric;
   bool while_training = false;  // of the batches of a training, too; from totals alone
-  double (*of_totals)(const Totals& totals, int64_t outputs) = nullptr;
+  double (*of_totals)(const Totals& totals) = nullptr;
   std::unique_ptr<RowMetric> (*of_rows)() = nullptr;
+  int64_t above_outputs = 0;  // applies to models of more outputs than these
 };
 
 // The inputs that a task needs to append its ops to a step program.

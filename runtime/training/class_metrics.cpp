@@ -50,19 +50,22 @@ void ClassTally::add(int64_t label, int64_t predicted, int64_t rows) {
 
 ClassEvalReport ClassTally::report() const {
   ClassEvalReport report = counts_;
-  double occurring = 0;
+  DefinedMean precision, recall, f1;
   for (ClassReport& one : report.classes) {
+    if (one.predicted + one.rows == 0) {
+      one.precision = one.recall = one.f1 = kUndefined;
+      continue;
+    }
     one.precision = quotient(one.correct, one.predicted);
     one.recall = quotient(one.correct, one.rows);
     one.f1 = quotient(2 * one.correct, one.predicted + one.rows);
-    report.macro_precision += one.precision;
-    report.macro_recall += one.recall;
-    report.macro_f1 += one.f1;
-    occurring += one.predicted + one.rows > 0 ? 1 : 0;
+    precision.add(one.precision);
+    recall.add(one.recall);
+    f1.add(one.f1);
   }
-  for (double* mean : {&report.macro_precision, &report.macro_recall, &report.macro_f1}) {
-    *mean /= std::max(occurring, 1.0);
-  }
+  report.macro_precision = precision.value();
+  report.macro_recall = recall.value();
+  report.macro_f1 = f1.value();
   return report;
 }
 

@@ -80,12 +80,9 @@ ClassEvalReport evaluate_detections(Session& session, int64_t worst) {
   std::vector<double> scales;
   report.total = session.evaluate_rows([&](const RowOutputs& rows) {
     const RowsToScore scored(data, rows);
-    const auto target = static_cast<std::size_t>(scored.rows().target_size);
-    const auto width = static_cast<std::size_t>(scored.rows().outputs);
     for (std::size_t i = 0; i < rows.losses.size(); ++i) {
-      const std::span<const float> truth = scored.rows().targets.subspan(i * target, target);
-      images.push_back(tasks::detection_image(truth, rows.predictions.subspan(i * width, width)));
-      scales.push_back(truth[6] > 0 ? static_cast<double>(truth[6]) : 1.0);
+      images.push_back(tasks::detection_image(scored.rows(), i));
+      scales.push_back(tasks::image_scale(scored.rows(), i));
       const double loss = rows.losses[i];
       losses.emplace_back(std::isnan(loss) ? HUGE_VAL : loss, rows.first + static_cast<int64_t>(i));
     }
@@ -101,7 +98,14 @@ ClassEvalReport evaluate_detections(Session& session, int64_t worst) {
                    {"COCO at 0.75", coco.at_75},
                    {"COCO, small objects", coco.small},
                    {"COCO, medium objects", coco.medium},
-                   {"COCO, large objects", coco.large}};
+                   {"COCO, large objects", coco.large},
+                   {"COCO, recall of 1 box", coco.recall_1},
+                   {"COCO, recall of 10 boxes", coco.recall_10},
+                   {"COCO, recall of 100 boxes", coco.recall_100},
+                   {"COCO, recall of small objects", coco.recall_small},
+                   {"COCO, recall of medium objects", coco.recall_medium},
+                   {"COCO, recall of large objects", coco.recall_large}};
+  for (std::size_t i = 0; i < found.classes.size(); ++i) found.classes[i].coco_ap = coco.by_class[i];
   found.confusion = tasks::confusion_of(images, data.classes, found.least_score);
   std::ranges::stable_sort(losses, std::ranges::greater{}, &std::pair<double, int64_t>::first);
   const auto shown = std::min(losses.size(), static_cast<std::size_t>(std::max<int64_t>(worst, 0)));

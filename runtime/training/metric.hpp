@@ -8,11 +8,8 @@
 
 namespace gpunn::training {
 
-// What early stopping, the choice of the best checkpoint and reduce_on_plateau go by.
+// What early stopping, the choice of the best checkpoint and reduce_on_plateau go by; can be kUndefined.
 double value_of(std::string_view monitor, const EpochReport& epoch);
-
-// Whether `value` is better than `best` by more than min_delta.
-bool improves(std::string_view monitor, double value, double best, double min_delta);
 
 // A task's metrics of what the device has added up: all that it tells, or those that are kept while training.
 enum class Of { evaluation, training };

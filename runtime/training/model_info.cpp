@@ -92,6 +92,7 @@ ModelInfo model_info(const Experiment& experiment, const Dataset& dataset) {
   info.input.light_on_dark = dataset.light_on_dark;
   info.task = experiment.task;
   info.outputs = output_names(dataset);
+  info.output_ids = dataset.class_ids;
   info.target_mean = dataset.target_mean;
   info.target_stddev = dataset.target_stddev;
   info.photographs = photographs_of(experiment);

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/files.hpp"
+#include "common/metric_json.hpp"
 #include "training/event_file.hpp"
 
 namespace gpunn::training {
@@ -192,8 +193,8 @@ void RunFolder::record_step(const StepReport& r) const {
   std::vector<event_file::Scalar> scalars{
       {"loss/train", r.loss}, {"learning_rate", r.learning_rate}, {"samples_per_second", r.samples_per_second}};
   for (const Score& score : r.scores) {
-    record[score.metric.name] = score.value;
-    scalars.push_back({score.metric.name + "/train", score.value});
+    record[score.metric.name] = metric_json<json>(score.value);
+    if (is_defined(score.value)) scalars.push_back({score.metric.name + "/train", score.value});
   }
   if (r.gradient_norm) {
     record["gradient_norm"] = *r.gradient_norm;
@@ -220,11 +221,11 @@ void RunFolder::record_epoch(const EpochReport& r) const {
   std::ostringstream row;
   row.precision(9);
   row << r.epoch << ',' << r.global_step << ',' << r.train_loss << ',';
-  // A metric that says nothing is null in JSON and an empty cell: the columns of all runs of a task are the same.
+  // The columns of all runs of a task are the same, whichever values are defined.
   const auto add = [&](const Scores& scores, const std::string& part) {
     for (const Score& score : scores) {
-      record[part + "_" + score.metric.name] = score.value;
-      if (!std::isnan(score.value)) {
+      record[part + "_" + score.metric.name] = metric_json<json>(score.value);
+      if (is_defined(score.value)) {
         row << score.value;
         scalars.push_back({score.metric.name + "/" + part, score.value});
       }
@@ -232,7 +233,7 @@ void RunFolder::record_epoch(const EpochReport& r) const {
     }
   };
   add(r.train_scores, "train");
-  if (!std::isnan(r.evaluation.loss)) {
+  if (is_defined(r.evaluation.loss)) {
     row << r.evaluation.loss;
     scalars.push_back({"loss/" + part_, r.evaluation.loss});
   }

@@ -2,11 +2,14 @@
 
 #include <gpunn/error.hpp>
 
+#include <array>
+#include <cmath>
 #include <cstring>
 #include <string>
 
 #include "common/text.hpp"
 #include "data/described.hpp"
+#include "data/images/image.hpp"
 #include "tasks/losses.hpp"
 #include "tasks/task.hpp"
 #include "training/session.hpp"
@@ -93,12 +96,58 @@ std::vector<float> targets_in_data_units(const Dataset& dataset, const Split& pa
   return result;
 }
 
+namespace {
+
+template <class T, std::size_t count>
+std::array<T, count> numbers_at(const Field& field, int64_t item) {
+  std::array<T, count> numbers = {};
+  std::memcpy(numbers.data(), field.values.data() + static_cast<std::size_t>(item) * sizeof(numbers), sizeof(numbers));
+  return numbers;
+}
+
+tasks::TrueBox object_at(const Field& objects, int64_t item) {
+  const auto numbers = numbers_at<double, kObjectNumbers>(objects, item);
+  tasks::TrueBox object{.box = {numbers[0], numbers[1], numbers[2], numbers[3]},
+                        .category = static_cast<int64_t>(numbers[4]),
+                        .difficult = numbers[6] != 0,
+                        .crowd = numbers[7] != 0,
+                        .has_id_zero = numbers[8] != 0};
+  if (!std::isnan(numbers[5])) object.area = numbers[5];
+  return object;
+}
+
+// None if the data lacks them.
+std::vector<tasks::TrueImage> originals_of(const Split& part, int64_t first, int64_t rows) {
+  const auto objects = part.fields.find(kObjectsField), images = part.fields.find(kImagesField);
+  if (objects == part.fields.end() || images == part.fields.end()) return {};
+  const std::vector<int64_t>& offsets = objects->second.offsets;
+  const Shape& sample = part.samples.shape;
+  std::vector<tasks::TrueImage> originals;
+  for (int64_t row = first; row < first + rows; ++row) {
+    const auto [height, width, order] = numbers_at<int64_t, kImageNumbers>(images->second, row);
+    originals.push_back({.objects = {},
+                         .height = static_cast<double>(height),
+                         .width = static_cast<double>(width),
+                         .scale = data::fit_inside_scale({height, width, 1, {}}, sample[2], sample[3]),
+                         .order = order});
+    const auto place = static_cast<std::size_t>(row);
+    for (int64_t item = offsets[place]; item < offsets[place + 1]; ++item) {
+      originals.back().objects.push_back(object_at(objects->second, item));
+    }
+  }
+  return originals;
+}
+
+}  // namespace
+
 RowsToScore::RowsToScore(const Dataset& dataset, const RowOutputs& rows)
     : targets_(targets_in_data_units(dataset, dataset.test, rows.first, static_cast<int64_t>(rows.losses.size()))) {
   rows_ = {.outputs = static_cast<int64_t>(rows.predictions.size() / rows.losses.size()),
            .predictions = rows.predictions,
            .targets = targets_,
            .target_size = static_cast<int64_t>(targets_.size() / rows.losses.size())};
+  originals_ = originals_of(dataset.test, rows.first, std::ssize(rows.losses));
+  rows_.originals = originals_;
   if (dataset.test.singles.empty()) return;
   const Split& image = dataset.test.singles[static_cast<std::size_t>(rows.first)];
   const std::span<const std::byte> bytes = image.sample_bytes();

@@ -38,6 +38,7 @@ class RowsToScore {
 
  private:
   std::vector<float> targets_, inputs_;
+  std::vector<tasks::TrueImage> originals_;
   tasks::ScoredRows rows_;
 };
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "config/values.hpp"
 #include "training/check/summary.hpp"
@@ -170,9 +169,10 @@ RunResult Trainer::run_to_the_end() {
                 "` goes on");
   }
   result_.stopped_early = stopped_early();
+  tell_if_never_best();
   result_.final_evaluation = final_evaluation();
   result_.monitor = tasks::monitored(session_.experiment().checkpoint.monitor);
-  result_.best_metric = progress_.best;
+  result_.best_metric = progress_.best_epoch == 0 ? kUndefined : progress_.best;
   result_.best_epoch = progress_.best_epoch;
   result_.arena_bytes = session_.arena_bytes();
   result_.persistent_bytes = session_.persistent_bytes();
@@ -203,10 +203,10 @@ EvalReport Trainer::final_evaluation() {
   return result_.epochs.empty() ? evaluate() : result_.epochs.back().evaluation;
 }
 
-// NaN where there is nothing to evaluate.
+// Undefined without rows to evaluate.
 EvalReport Trainer::evaluate() {
   if (session_.data().evaluates()) return session_.evaluate();
-  return {.part = session_.dataset().evaluated, .loss = std::numeric_limits<double>::quiet_NaN(), .scores = {}};
+  return {.part = session_.dataset().evaluated, .loss = kUndefined, .scores = {}};
 }
 
 storage::Checkpoint Trainer::best_checkpoint() const {
@@ -394,6 +394,29 @@ void Trainer::report_loader(EpochReport& epoch) {
   loader_told_ = limits;
 }
 
+// An epoch whose metric is undefined is neither an improvement nor one without: it never stops a run.
+void Trainer::watch(const EarlyStoppingConfig& stopping, const EpochReport& epoch) {
+  const double value = value_of(stopping.monitor, epoch);
+  if (!is_defined(value)) return;
+  const double best = progress_.watched_epoch == 0 ? kUndefined : progress_.watched;
+  if (is_better(tasks::monitored(stopping.monitor), value, best, stopping.min_delta)) {
+    progress_.watched = value;
+    progress_.watched_epoch = epoch.epoch;
+    progress_.stale_epochs = 0;
+  } else {
+    ++progress_.stale_epochs;
+  }
+}
+
+// Says so if no epoch could be the best.
+void Trainer::tell_if_never_best() {
+  if (result_.interrupted || result_.epochs.empty() || progress_.best_epoch > 0) return;
+  if (!session_.data().evaluates()) return;
+  const std::string kept = folder_.is_none() ? "" : " There is no best.h5; last.h5 has them.";
+  say(session_.experiment().checkpoint.monitor +
+      " (checkpoint.monitor) was undefined in every epoch, so the weights of the last epoch are kept." + kept);
+}
+
 void Trainer::finish_epoch() {
   const Experiment& experiment = session_.experiment();
   const int64_t per_epoch = session_.steps_per_epoch();
@@ -419,27 +442,21 @@ void Trainer::finish_epoch() {
   }
 
   const double value = value_of(experiment.checkpoint.monitor, epoch);
-  epoch.best = std::isfinite(value) &&
-               (progress_.best_epoch == 0 || improves(experiment.checkpoint.monitor, value, progress_.best, 0));
-  if (experiment.early_stopping) {
-    const EarlyStoppingConfig& stopping = *experiment.early_stopping;
-    const double watched = value_of(stopping.monitor, epoch);
-    if (progress_.watched_epoch == 0 || improves(stopping.monitor, watched, progress_.watched, stopping.min_delta)) {
-      progress_.watched = watched;
-      progress_.watched_epoch = epoch.epoch;
-    }
-    progress_.stale_epochs = epoch.epoch - progress_.watched_epoch;
-  }
+  const double best = progress_.best_epoch == 0 ? kUndefined : progress_.best;
+  epoch.best = is_better(tasks::monitored(experiment.checkpoint.monitor), value, best);
   if (epoch.best) {
     progress_.best = value;
     progress_.best_epoch = epoch.epoch;
   }
+  if (experiment.early_stopping) watch(*experiment.early_stopping, epoch);
 
   std::string line = "epoch " + std::to_string(epoch.epoch) + ": " +
                      (evaluated ? part + " loss " + std::to_string(epoch.evaluation.loss)
                                 : "training loss " + std::to_string(epoch.train_loss));
   for (const Score& score : epoch.evaluation.scores) {
-    if (std::isfinite(score.value)) line += ", " + part + " " + score.metric.title + " " + std::to_string(score.value);
+    if (!score.applies) continue;
+    const auto digits = [](double defined) { return std::to_string(defined); };
+    line += ", " + part + " " + score.metric.title + " " + metric_text(score.value, digits);
   }
   if (epoch.loss_scale) {
     line += ", loss scale " + config::number_text(epoch.loss_scale->scale) + ", " +

@@ -50,6 +50,8 @@ class Trainer {
   void set_stepping(bool stepping);
   void run_ahead(int64_t count);
   void tell_if_eager();
+  void watch(const EarlyStoppingConfig& stopping, const EpochReport& epoch);
+  void tell_if_never_best();
   void finish_epoch();
   void report_loader(EpochReport& epoch);
   void look();  // reads the losses since the last look; throws on NaN or infinity

@@ -217,7 +217,8 @@ TEST_CASE("large images are shrunk with their boxes, and an image without boxes 
   annotations.images[1].file = root / "b.pgm";
   BoxRepairs repairs;
   gpunn::data::DamagedFiles damaged(gpunn::Damaged::error);
-  const std::vector<BoxedImage> images = read_boxed_images(annotations, {"cat"}, 3, 40, repairs, damaged);
+  const std::vector<BoxedImage> images =
+      read_boxed_images(annotations, {"cat"}, {.channels = 3, .most_side = 40}, repairs, damaged);
   CHECK(images[0].image.width == 40);
   CHECK(images[0].image.height == 30);
   CHECK(images[0].image.channels == 3);

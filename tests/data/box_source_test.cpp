@@ -216,8 +216,10 @@ TEST_CASE("images that are read from files each time give the samples of those i
   }
   BoxRepairs in_memory, in_files;
   gpunn::data::DamagedFiles damaged(gpunn::Damaged::error);
-  const auto kept = box_images(annotations, {"cat"}, 1, 32, in_memory, damaged, Keeping::memory);
-  const auto read = box_images(annotations, {"cat"}, 1, 32, in_files, damaged, Keeping::files);
+  const auto kept =
+      box_images(annotations, {"cat"}, {.channels = 1, .most_side = 32}, in_memory, damaged, Keeping::memory);
+  const auto read =
+      box_images(annotations, {"cat"}, {.channels = 1, .most_side = 32}, in_files, damaged, Keeping::files);
   CHECK(read->outline(0).image.values.empty());
   CHECK(in_files.boxes == in_memory.boxes);
   BoxSet settings = grey(32, 32, 4);

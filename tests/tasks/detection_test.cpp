@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -26,11 +27,15 @@ std::vector<DetectionImage> images_of(const json& set) {
   for (const json& one : set.at("images")) {
     DetectionImage image;
     for (const json& o : one.at("objects")) {
-      image.objects.push_back({.box = box_of(o.at("box")), .category = o.at("class"), .crowd = o.at("crowd") == 1});
+      image.objects.push_back({.box = box_of(o.at("box")),
+                               .category = o.at("class"),
+                               .crowd = o.at("crowd") == 1,
+                               .area = o.at("area").get<double>()});
     }
     for (const json& d : one.at("detections")) {
       image.detections.push_back({box_of(d.at("box")), d.at("class"), d.at("score")});
     }
+    image.order = one.at("id");
     images.push_back(std::move(image));
   }
   return images;
@@ -44,20 +49,75 @@ Detection found_at(double x, double score) { return {{x, 0, x + 10, 10}, 0, scor
 
 }  // namespace
 
-TEST_CASE("COCO's figures are those of pycocotools, crowds and equal scores among them") {
+TEST_CASE("COCO's figures are those of pycocotools, with crowds, areas and equal scores") {
   std::ifstream file(std::string(GPUNN_SOURCE_DIR) + "/tests/fixtures/detection.json");
   for (const json& set : json::parse(file)) {
-    const std::vector<DetectionImage> images = images_of(set);
-    const int64_t classes = set.at("classes");
-    const CocoFigures figures = coco_figures(images, classes);
-    const json& expected = set.at("coco");
-    CHECK(figures.mean == Approx(expected.at("mean").get<double>()).epsilon(kExact));
-    CHECK(figures.at_50 == Approx(expected.at("at_50").get<double>()).epsilon(kExact));
-    CHECK(figures.at_75 == Approx(expected.at("at_75").get<double>()).epsilon(kExact));
-    CHECK(figures.small == Approx(expected.at("small").get<double>()).epsilon(kExact));
-    CHECK(figures.medium == Approx(expected.at("medium").get<double>()).epsilon(kExact));
-    CHECK(figures.large == Approx(expected.at("large").get<double>()).epsilon(kExact));
+    const CocoFigures figures = coco_figures(images_of(set), set.at("classes"));
+    const std::map<std::string, double> found = {
+        {"mean", figures.mean},
+        {"at_50", figures.at_50},
+        {"at_75", figures.at_75},
+        {"small", figures.small},
+        {"medium", figures.medium},
+        {"large", figures.large},
+        {"recall_1", figures.recall_1},
+        {"recall_10", figures.recall_10},
+        {"recall_100", figures.recall_100},
+        {"recall_small", figures.recall_small},
+        {"recall_medium", figures.recall_medium},
+        {"recall_large", figures.recall_large},
+    };
+    for (const auto& [name, value] : found) {
+      CAPTURE(name);
+      CHECK(value == Approx(set.at("coco").at(name).get<double>()).epsilon(kExact));
+    }
+    for (std::size_t c = 0; c < figures.by_class.size(); ++c) {
+      CHECK(figures.by_class[c] == Approx(set.at("coco").at("by_class").at(c).get<double>()).epsilon(kExact));
+    }
   }
+}
+
+TEST_CASE("any number of detections can lie within a crowd, which is not an object to find") {
+  DetectionImage image;
+  image.objects = {{.box = {0, 0, 100, 100}, .category = 0, .crowd = true}, object_at(300)};
+  image.detections = {found_at(0, 0.9), found_at(20, 0.8), found_at(300, 0.7), found_at(60, 0.6)};
+  const std::vector images{image};
+  CHECK(coco_figures(images, 1).mean == Approx(1));
+  CHECK(coco_figures(images, 1).recall_1 == 0);
+  CHECK(coco_figures(images, 1).recall_10 == 1);
+  CHECK(voc_mean(images, 1, all_points) == 1);
+  image.objects.pop_back();
+  image.detections = {found_at(0, 0.9)};
+  CHECK_FALSE(gpunn::is_defined(coco_figures(std::vector{image}, 1).mean));
+}
+
+TEST_CASE("a difficult object is found once, as VOC has it") {
+  DetectionImage image;
+  image.objects = {object_at(0, true), object_at(300)};
+  image.detections = {found_at(0, 0.9), found_at(300, 0.5)};
+  CHECK(coco_figures(std::vector{image}, 1).mean == Approx(1));
+  image.detections.push_back(found_at(1, 0.8));  // of the same object: wrong
+  CHECK(coco_figures(std::vector{image}, 1).at_50 == Approx(0.5));
+}
+
+TEST_CASE("the annotation's area decides the size of an object, also an area of 0") {
+  DetectionImage image;
+  image.objects = {{.box = {0, 0, 100, 100}, .category = 0, .area = 0}};
+  const CocoFigures small = coco_figures(std::vector{image}, 1);
+  CHECK(small.small == 0);
+  CHECK_FALSE(gpunn::is_defined(small.large));
+  image.objects[0].area.reset();
+  const CocoFigures large = coco_figures(std::vector{image}, 1);
+  CHECK(large.large == 0);
+  CHECK_FALSE(gpunn::is_defined(large.small));
+}
+
+TEST_CASE("pycocotools counts a detection of the annotation with the id 0 as wrong") {
+  DetectionImage image;
+  image.objects = {object_at(0)};
+  image.objects[0].has_id_zero = true;
+  image.detections = {found_at(0, 0.9)};
+  CHECK(coco_figures(std::vector{image}, 1).mean == 0);
 }
 
 TEST_CASE("VOC: an object is found once, what is found twice is wrong, difficult objects count for nothing") {

@@ -76,7 +76,7 @@ TEST_CASE("outputs that the rows can't score are left out of a mean") {
   CHECK(std::isnan(value_of_metric("regression", "r2", 1, {1, 2}, {3, 3})));
   CHECK(value_of_metric("multi_label", "map", 2, {0.9F, 0.1F, 0.2F, 0.4F}, {1, 0, 0, 0}) == 1);
   CHECK(std::isnan(value_of_metric("multi_label", "map", 1, {0.5F}, {0})));
-  CHECK(value_of_metric("multi_label", "f1", 2, {0.9F, 0.1F, 0.2F, 0.4F}, {1, 0, 0, 0}) == 0.5);
+  CHECK(value_of_metric("multi_label", "f1", 2, {0.9F, 0.1F, 0.2F, 0.4F}, {1, 0, 0, 0}) == 1);
 }
 
 TEST_CASE("a row is told in words") {
@@ -103,4 +103,29 @@ TEST_CASE("each task says what it needs, and its metrics have names of their own
   }
   CHECK_FALSE(monitored("mae").larger_is_better);
   CHECK(monitored("r2").larger_is_better);
+}
+
+TEST_CASE("a label that no row has is undefined in each figure, one that is never predicted is not") {
+  // Labels: found, never predicted, predicted though no row has it.
+  const Floats targets{1, 1, 0, 0, 1, 0, 1, 0, 0}, predictions{0.9F, 0.1F, 0.9F, 0.2F, 0.3F, 0.2F, 0.8F, 0.2F, 0.1F};
+  const Task& task = find("multi_label");
+  for (const TaskMetric& one : task.output_metrics()) {
+    CAPTURE(one.metric.name);
+    const std::vector<double> values = fed(one, 3, predictions, targets)->by_output();
+    CHECK(values.at(0) == 1);
+    CHECK(is_defined(values.at(1)));
+    CHECK_FALSE(is_defined(values.at(2)));
+  }
+  CHECK(value_of_metric("multi_label", "f1", 3, predictions, targets) == 0.5);
+  CHECK(value_of_metric("multi_label", "map", 3, predictions, targets) == Approx((1 + (1 + 2.0 / 3) / 2) / 2));
+  const Floats none(9, 0.0F);
+  CHECK_FALSE(is_defined(value_of_metric("multi_label", "f1", 3, predictions, none)));
+  CHECK_FALSE(is_defined(value_of_metric("multi_label", "map", 3, predictions, none)));
+}
+
+TEST_CASE("R2 of a constant target or of one row is undefined, and left out of the mean of the columns") {
+  const Floats targets{5, 1, 5, 2, 5, 3}, predictions{4, 1, 5, 2, 6, 3};
+  CHECK(value_of_metric("regression", "r2", 2, predictions, targets) == 1);
+  CHECK_FALSE(is_defined(value_of_metric("regression", "r2", 1, {1, 2, 3}, {7, 7, 7})));
+  CHECK_FALSE(is_defined(value_of_metric("regression", "r2", 1, {1}, {7})));
 }

@@ -3,8 +3,10 @@
 #include <gpunn/error.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -44,6 +46,48 @@ class FittedRows : public SampleSource {
   Shape sample_;
 };
 
+template <class T>
+void append_bytes(std::vector<std::byte>& to, std::span<const T> values) {
+  const std::span<const std::byte> bytes = std::as_bytes(values);
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+std::array<double, kObjectNumbers> numbers_of(const tasks::TrueBox& one) {
+  const auto flag = [](bool is) { return is ? 1.0 : 0.0; };
+  return {one.box.left,
+          one.box.top,
+          one.box.right,
+          one.box.bottom,
+          static_cast<double>(one.category),
+          one.area.value_or(std::numeric_limits<double>::quiet_NaN()),
+          flag(one.difficult),
+          flag(one.crowd),
+          flag(one.has_id_zero)};
+}
+
+// What the files have of the images and their boxes, as Split::fields.
+void add_originals(Split& split, const BoxImages& images) {
+  const int64_t rows = images.count();
+  Field objects{.type = {DType::f64, {0, kObjectNumbers}}, .values = {}, .offsets = {0}};
+  Field sizes{.type = {DType::i64, {rows, kImageNumbers}}, .values = {}};
+  Field ids{.type = {DType::u8, {0}}, .values = {}, .offsets = {0}};
+  for (int64_t i = 0; i < rows; ++i) {
+    const BoxedImage& boxed = images.outline(i);
+    const BoxedImage::Original original = boxed.original.value_or(BoxedImage::Original{
+        .height = boxed.image.height, .width = boxed.image.width, .objects = boxed.objects, .order = i, .id = {}});
+    for (const tasks::TrueBox& one : original.objects) append_bytes<double>(objects.values, numbers_of(one));
+    objects.offsets.push_back(objects.offsets.back() + std::ssize(original.objects));
+    append_bytes<int64_t>(sizes.values, std::array{original.height, original.width, original.order});
+    append_bytes<char>(ids.values, original.id);
+    ids.offsets.push_back(std::ssize(ids.values));
+  }
+  objects.type.shape[0] = objects.offsets.back();
+  ids.type.shape[0] = ids.offsets.back();
+  split.fields[kObjectsField] = std::move(objects);
+  split.fields[kImagesField] = std::move(sizes);
+  if (!ids.values.empty()) split.fields[kImageIdsField] = std::move(ids);
+}
+
 Split split_of_boxes(const std::shared_ptr<const BoxImages>& images, const BoxSet& settings) {
   Split split;
   const int64_t rows = images == nullptr ? 0 : images->count();
@@ -74,6 +118,7 @@ Split split_of_boxes(const std::shared_ptr<const BoxImages>& images, const BoxSe
   const std::span<const std::byte> bytes = std::as_bytes(std::span(boxes));
   split.fields[kTargetField] = {.type = {DType::f32, {rows, static_cast<int64_t>(most), kBoxNumbers}},
                                 .values = {bytes.begin(), bytes.end()}};
+  add_originals(split, *images);
   return split;
 }
 

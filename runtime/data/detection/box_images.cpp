@@ -55,7 +55,7 @@ class ImagesInMemory : public BoxImages {
 // How an image of a file is read.
 struct Reading {
   std::vector<std::string> classes;
-  int64_t channels = 3, most_side = 0;
+  ImageForm form;
   Damaged damaged = Damaged::error;
 };
 
@@ -93,7 +93,7 @@ class ImagesInFiles : public BoxImages {
     std::optional<BoxedImage> found = read(place, known, damaged);
     if (!found) throw Error(damaged.found().front().reason);
     auto image = std::make_shared<const BoxedImage>(std::move(*found));
-    const Image &now = image->image, &before = outlines_[place].image;
+    const BoxedImage::Original &now = *image->original, &before = *outlines_[place].original;
     if (now.height != before.height || now.width != before.width) {
       throw Error(listed_[place].file.string() +
                   ": has another size than when the data set was opened. Leave the folder as it is while it is read; "
@@ -107,7 +107,7 @@ class ImagesInFiles : public BoxImages {
 
  private:
   std::optional<BoxedImage> read(std::size_t place, BoxRepairs& repairs, DamagedFiles& damaged) const {
-    return boxed_image(listed_[place], reading_.classes, reading_.channels, reading_.most_side, repairs, damaged);
+    return boxed_image(listed_[place], reading_.classes, reading_.form, repairs, damaged);
   }
   void leave_out(const std::vector<uint8_t>& sound) {
     std::size_t kept = 0;
@@ -136,19 +136,18 @@ std::shared_ptr<const BoxImages> images_in_memory(std::vector<BoxedImage> images
 }
 
 std::shared_ptr<const BoxImages> box_images(const Annotations& annotations, const std::vector<std::string>& classes,
-                                            int64_t channels, int64_t most_side, BoxRepairs& repairs,
-                                            DamagedFiles& damaged, Keeping keeping) {
+                                            const ImageForm& form, BoxRepairs& repairs, DamagedFiles& damaged,
+                                            Keeping keeping) {
   if (keeping == Keeping::automatic) {
     constexpr uint64_t kShareOfMemory = 2;
     const uint64_t free = free_host_memory();
-    const bool fits = free == 0 || boxed_image_bytes(annotations, channels, most_side) <= free / kShareOfMemory;
+    const bool fits = free == 0 || boxed_image_bytes(annotations, form) <= free / kShareOfMemory;
     keeping = fits ? Keeping::memory : Keeping::files;
   }
   if (keeping == Keeping::memory) {
-    return images_in_memory(read_boxed_images(annotations, classes, channels, most_side, repairs, damaged));
+    return images_in_memory(read_boxed_images(annotations, classes, form, repairs, damaged));
   }
-  return std::make_shared<ImagesInFiles>(annotations.images, Reading{classes, channels, most_side, damaged.policy()},
-                                         repairs, damaged);
+  return std::make_shared<ImagesInFiles>(annotations.images, Reading{classes, form, damaged.policy()}, repairs, damaged);
 }
 
 }  // namespace gpunn::data

@@ -34,7 +34,7 @@ enum class Keeping { automatic, memory, files };
 
 // As read_boxed_images(). All images are decoded once, to check them and their boxes. `damaged` gets the damaged ones.
 std::shared_ptr<const BoxImages> box_images(const Annotations& annotations, const std::vector<std::string>& classes,
-                                            int64_t channels, int64_t most_side, BoxRepairs& repairs,
-                                            DamagedFiles& damaged, Keeping keeping = Keeping::automatic);
+                                            const ImageForm& form, BoxRepairs& repairs, DamagedFiles& damaged,
+                                            Keeping keeping = Keeping::automatic);
 
 }  // namespace gpunn::data

@@ -42,6 +42,30 @@ int64_t number_of_class(const std::string& name, const std::vector<std::string>&
               did_you_mean_or_list(name, classes));
 }
 
+bool is_finite(const Box& box) { return std::isfinite(box.left + box.top + box.right + box.bottom); }
+
+// Returns whether it was not.
+bool put_in_order(Box& box) {
+  if (box.left <= box.right && box.top <= box.bottom) return false;
+  box = {std::min(box.left, box.right), std::min(box.top, box.bottom), std::max(box.left, box.right),
+         std::max(box.top, box.bottom)};
+  return true;
+}
+
+// A box as the file has it, in pixels.
+TrueBox true_box(const NamedBox& named, const AnnotatedImage& annotated, int64_t height, int64_t width,
+                 const std::vector<std::string>& classes) {
+  TrueBox box{.box = named.box,
+              .category = number_of_class(named.category, classes, annotated.place),
+              .difficult = named.difficult,
+              .crowd = named.crowd,
+              .area = named.area,
+              .has_id_zero = named.has_id_zero};
+  const auto h = static_cast<double>(height), w = static_cast<double>(width);
+  if (annotated.relative) box.box = {box.box.left * w, box.box.top * h, box.box.right * w, box.box.bottom * h};
+  return box;
+}
+
 // The picture as its annotation means it.
 Image as_annotated(const AnnotatedImage& annotated, int64_t channels, BoxRepairs& repairs, std::string* damage) {
   const files::Content content = files::read(annotated.file, kMostImageFileBytes);
@@ -127,19 +151,13 @@ std::vector<TrueBox> checked_boxes(const AnnotatedImage& annotated, int64_t heig
   for (const NamedBox& named : annotated.boxes) {
     ++number;
     ++repairs.boxes;
-    TrueBox found{.box = named.box, .difficult = named.difficult, .crowd = named.crowd, .area = named.area};
-    found.category = number_of_class(named.category, classes, annotated.place);
+    TrueBox found = true_box(named, annotated, height, width, classes);
     Box& box = found.box;
-    if (annotated.relative) box = {box.left * w, box.top * h, box.right * w, box.bottom * h};
-    if (!std::isfinite(box.left + box.top + box.right + box.bottom)) {
+    if (!is_finite(box)) {
       leave_out(repairs.not_finite);
       continue;
     }
-    if (box.left > box.right || box.top > box.bottom) {
-      ++repairs.swapped;
-      if (box.left > box.right) std::swap(box.left, box.right);
-      if (box.top > box.bottom) std::swap(box.top, box.bottom);
-    }
+    repairs.swapped += put_in_order(box);
     if (box.width() < kLeastSide || box.height() < kLeastSide) {
       leave_out(repairs.no_area);
       continue;
@@ -164,6 +182,18 @@ std::vector<TrueBox> checked_boxes(const AnnotatedImage& annotated, int64_t heig
   return boxes;
 }
 
+std::vector<TrueBox> counted_boxes(const AnnotatedImage& annotated, int64_t height, int64_t width,
+                                   const std::vector<std::string>& classes) {
+  std::vector<TrueBox> boxes;
+  for (const NamedBox& named : annotated.boxes) {
+    TrueBox box = true_box(named, annotated, height, width, classes);
+    if (!is_finite(box.box)) continue;
+    put_in_order(box.box);
+    boxes.push_back(box);
+  }
+  return boxes;
+}
+
 std::vector<std::string> classes_of(const Annotations& annotations) {
   if (!annotations.classes.empty()) return annotations.classes;
   std::set<std::string> names;
@@ -174,12 +204,27 @@ std::vector<std::string> classes_of(const Annotations& annotations) {
 }
 
 std::optional<BoxedImage> boxed_image(const AnnotatedImage& annotated, const std::vector<std::string>& classes,
-                                      int64_t channels, int64_t most_side, BoxRepairs& repairs, DamagedFiles& damaged) {
+                                      const ImageForm& form, BoxRepairs& repairs, DamagedFiles& damaged) {
   BoxedImage boxed{.name = annotated.file.filename().string(), .image = {}};
-  const auto read = [&](std::string* damage) { boxed.image = as_annotated(annotated, channels, repairs, damage); };
+  const auto read = [&](std::string* damage) { boxed.image = as_annotated(annotated, form.channels, repairs, damage); };
   if (!damaged.sound(annotated.file, read)) return std::nullopt;
-  boxed.objects = checked_boxes(annotated, boxed.image.height, boxed.image.width, classes, repairs);
-  const int64_t longer = std::max(boxed.image.height, boxed.image.width);
+  const int64_t height = boxed.image.height, width = boxed.image.width, most_side = form.most_side;
+  boxed.objects = checked_boxes(annotated, height, width, classes, repairs);
+  boxed.original = {.height = height,
+                    .width = width,
+                    .objects = counted_boxes(annotated, height, width, classes),
+                    .order = annotated.order,
+                    .id = annotated.id};
+  if (form.is_sample) {
+    boxed.scale = fit_inside_scale(boxed.image, form.rows, form.columns);
+    boxed.image = fit_inside(boxed.image, form.rows, form.columns);
+    for (TrueBox& object : boxed.objects) {
+      const Box& box = object.box;
+      object.box = {box.left * boxed.scale, box.top * boxed.scale, box.right * boxed.scale, box.bottom * boxed.scale};
+    }
+    return boxed;
+  }
+  const int64_t longer = std::max(height, width);
   if (longer <= most_side) return boxed;
   const auto shrunk = [&](int64_t side) { return std::max<int64_t>(1, (side * most_side + longer / 2) / longer); };
   const double rows = static_cast<double>(shrunk(boxed.image.height)) / static_cast<double>(boxed.image.height);
@@ -193,23 +238,23 @@ std::optional<BoxedImage> boxed_image(const AnnotatedImage& annotated, const std
   return boxed;
 }
 
-uint64_t boxed_image_bytes(const Annotations& annotations, int64_t channels, int64_t most_side) {
-  return annotations.images.size() * static_cast<uint64_t>(most_side * most_side * channels) / 2;
+uint64_t boxed_image_bytes(const Annotations& annotations, const ImageForm& form) {
+  const int64_t pixels = form.is_sample ? form.rows * form.columns : form.most_side * form.most_side / 2;
+  return annotations.images.size() * static_cast<uint64_t>(pixels * form.channels);
 }
 
 std::vector<BoxedImage> read_boxed_images(const Annotations& annotations, const std::vector<std::string>& classes,
-                                          int64_t channels, int64_t most_side, BoxRepairs& repairs,
-                                          DamagedFiles& damaged) {
+                                          const ImageForm& form, BoxRepairs& repairs, DamagedFiles& damaged) {
   const std::vector<AnnotatedImage>& listed = annotations.images;
-  require_host_memory(
-      boxed_image_bytes(annotations, channels, most_side),
-      std::to_string(listed.size()) + " images of up to " + std::to_string(most_side) + " pixels a side");
+  const int64_t side = form.is_sample ? std::max(form.rows, form.columns) : form.most_side;
+  require_host_memory(boxed_image_bytes(annotations, form),
+                      std::to_string(listed.size()) + " images of up to " + std::to_string(side) + " pixels a side");
   std::vector<std::optional<BoxedImage>> images(listed.size());
   std::vector<BoxRepairs> of_image(listed.size());
   LongWork work("reading the images", listed.size());
   for_row_stretches(static_cast<int64_t>(listed.size()), 1, [&](int64_t first, int64_t last) {
     for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i, work.advance()) {
-      images[i] = boxed_image(listed[i], classes, channels, most_side, of_image[i], damaged);
+      images[i] = boxed_image(listed[i], classes, form, of_image[i], damaged);
     }
   });
   for (const BoxRepairs& one : of_image) repairs.add(one);

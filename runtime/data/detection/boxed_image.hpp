@@ -18,6 +18,14 @@ struct BoxedImage {
   Image image;
   std::vector<tasks::TrueBox> objects = {};
   double scale = 1;  // its pixels for each pixel of the file
+  // What its file has: its size, and its boxes as they are written, in pixels of the file. None: what is above.
+  struct Original {
+    int64_t height = 0, width = 0;
+    std::vector<tasks::TrueBox> objects;
+    int64_t order = 0;  // AnnotatedImage's
+    std::string id;     // likewise
+  };
+  std::optional<Original> original = {};
 };
 
 // What was found wrong with boxes and put right, or left out.
@@ -36,21 +44,33 @@ struct BoxRepairs {
 std::vector<tasks::TrueBox> checked_boxes(const AnnotatedImage& annotated, int64_t height, int64_t width,
                                           const std::vector<std::string>& classes, BoxRepairs& repairs);
 
+// The boxes that an evaluation counts: all finite ones as the file has them, in pixels of an image of this size. They
+// are neither clipped nor left out, as COCO's and VOC's evaluators do neither.
+std::vector<tasks::TrueBox> counted_boxes(const AnnotatedImage& annotated, int64_t height, int64_t width,
+                                          const std::vector<std::string>& classes);
+
 // The classes of all boxes, sorted by name, where the file does not list any.
 std::vector<std::string> classes_of(const Annotations& annotations);
 
-// Reads the images of the annotations without damaged ones that are left out, of which the longer sides become at most
-// `most_side` pixels. A photograph that is stored lying and marked as upright (EXIF) is turned as its annotation's size
-// says; without that size it is turned as viewers do.
+// The form that images are read in.
+struct ImageForm {
+  int64_t channels = 3;
+  int64_t most_side = 0;   // the longer side of a larger image becomes this
+  bool is_sample = false;  // instead: the image becomes a sample of these rows and columns, as predictions make it
+  int64_t rows = 0, columns = 0;
+};
+
+// Reads the images of the annotations in this form, without damaged ones that are left out. A photograph that is stored
+// lying and marked as upright (EXIF) is turned as its annotation's size says; without that size it is turned as viewers
+// do.
 std::vector<BoxedImage> read_boxed_images(const Annotations& annotations, const std::vector<std::string>& classes,
-                                          int64_t channels, int64_t most_side, BoxRepairs& repairs,
-                                          DamagedFiles& damaged);
+                                          const ImageForm& form, BoxRepairs& repairs, DamagedFiles& damaged);
 
 // One of them. Nothing: it is damaged and left out.
 std::optional<BoxedImage> boxed_image(const AnnotatedImage& annotated, const std::vector<std::string>& classes,
-                                      int64_t channels, int64_t most_side, BoxRepairs& repairs, DamagedFiles& damaged);
+                                      const ImageForm& form, BoxRepairs& repairs, DamagedFiles& damaged);
 
 // An estimate of what they take in memory.
-uint64_t boxed_image_bytes(const Annotations& annotations, int64_t channels, int64_t most_side);
+uint64_t boxed_image_bytes(const Annotations& annotations, const ImageForm& form);
 
 }  // namespace gpunn::data

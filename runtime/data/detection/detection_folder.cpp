@@ -53,6 +53,19 @@ void tell(Dataset& set, const std::string& part, const Annotations& annotations,
 
 // YOLO's files lie next to their images, so that folders are what divides them. The other formats have lists.
 bool has_part_folders(const BoxSet& settings) { return settings.format == BoxFormat::yolo; }
+// Results are written with the ids of the training part.
+void add_note_of_ids(Dataset& set, const Annotations& train, const Annotations& test) {
+  for (std::size_t i = 0; i < std::min(test.class_ids.size(), test.classes.size()); ++i) {
+    const auto place = std::ranges::find(train.classes, test.classes[i]) - train.classes.begin();
+    if (place >= std::ssize(train.class_ids)) continue;
+    const int64_t id = train.class_ids[static_cast<std::size_t>(place)];
+    if (id == test.class_ids[i]) continue;
+    set.notes.push_back("test part: the category '" + test.classes[i] + "' has the id " +
+                        std::to_string(test.class_ids[i]) + ", in the training part the id " + std::to_string(id) +
+                        "; the model keeps the latter");
+    return;
+  }
+}
 
 Dataset make_detection_folder(const DataConfig& config) {
   const BoxSet settings = box_settings(config, {kUsualSide, kUsualSide});
@@ -74,16 +87,19 @@ Dataset make_detection_folder(const DataConfig& config) {
   const double most_zoom = settings.zoom.empty() ? 1 : std::max(1.0, settings.zoom[1]);
   const auto most_side =
       static_cast<int64_t>(most_zoom * static_cast<double>(*std::ranges::max_element(settings.image_size)));
-  const int64_t most_evaluated = 2 * *std::ranges::max_element(settings.image_size);
+  const ImageForm sample{.channels = settings.channels,
+                         .is_sample = true,
+                         .rows = settings.image_size[0],
+                         .columns = settings.image_size[1]};
   BoxRepairs of_train, of_validation, of_test;
   DamagedFiles damaged(config.damaged);
-  auto images = box_images(train, classes, settings.channels, most_side, of_train, damaged);
-  const auto validation_images =
-      box_images(validation, classes, settings.channels, most_evaluated, of_validation, damaged);
-  const auto test_images = box_images(test, classes, settings.channels, most_evaluated, of_test, damaged);
+  auto images = box_images(train, classes, {.channels = settings.channels, .most_side = most_side}, of_train, damaged);
+  const auto validation_images = box_images(validation, classes, sample, of_validation, damaged);
+  const auto test_images = box_images(test, classes, sample, of_test, damaged);
   std::vector<std::string> of_damaged;
   damaged.settle(config.path.string(), of_damaged);
   Dataset set = box_dataset(std::move(images), test_images, classes, config, validation_images);
+  set.class_ids = train.class_ids;
   set.notes.insert(set.notes.end(), parts.notes.begin(), parts.notes.end());
   set.notes.insert(set.notes.end(), of_damaged.begin(), of_damaged.end());
   set.name = "detection_folder";
@@ -91,6 +107,12 @@ Dataset make_detection_folder(const DataConfig& config) {
   tell(set, "training part", train, of_train);
   tell(set, "validation part", validation, of_validation);
   tell(set, "test part", test, of_test);
+  if (of_test.outside + of_test.no_area + of_test.twice + of_test.clipped > 0) {
+    set.notes.emplace_back(
+        "test part: precision and recall count all boxes as the files have them; only the loss does without those "
+        "left out");
+  }
+  add_note_of_ids(set, train, test);
   return set;
 }
 

@@ -42,6 +42,18 @@ inline constexpr const char* kTargetField = "target";
 // fewer boxes are filled up with boxes of class -1.
 inline constexpr int64_t kBoxNumbers = 7;
 
+// Fields of evaluated rows of TargetKind::boxes: the boxes and images as the files have them, for figures that COCO and
+// VOC define by the files. They stay in host memory.
+// f64, ragged: left, top, right and bottom in pixels of the file; the class; the area that the annotation gives, else
+// NaN; 1 if it is difficult; 1 if it is a crowd; 1 if the annotation's id is 0.
+inline constexpr const char* kObjectsField = "objects";
+inline constexpr int64_t kObjectNumbers = 9;
+// i64 [rows, 3]: rows and columns of the image's file, and its place when COCO's image ids are sorted.
+inline constexpr const char* kImagesField = "images";
+inline constexpr int64_t kImageNumbers = 3;
+// u8, ragged: COCO's image id as JSON. Only if the annotations have ids.
+inline constexpr const char* kImageIdsField = "image_ids";
+
 // One part of a data set, in host memory.
 struct Split {
   TensorType samples;                   // u8 or f32 [rows, C, H, W] or [rows, features]
@@ -101,6 +113,7 @@ struct Dataset {
   int64_t target_size = 0;               // numbers in a row's target, if that is not `classes`
   int64_t classes = 0;                   // number of classes; of other tasks, the numbers in a target
   std::vector<std::string> class_names;  // of other tasks: the names of those numbers
+  std::vector<int64_t> class_ids = {};   // COCO's category id of each class; empty: the data has none
   // Of a regression, for each target: models learn (target - mean) / stddev.
   std::vector<double> target_mean = {}, target_stddev = {};
   std::vector<double> mean, stddev;  // for each channel; u8 values are scaled by 1/255 first

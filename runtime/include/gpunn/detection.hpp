@@ -6,6 +6,8 @@
 
 #include <filesystem>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace gpunn {
 
@@ -14,8 +16,17 @@ namespace gpunn {
 GPUNN_API void write_with_boxes(const std::filesystem::path& image, std::span<const DetectedBox> boxes,
                                 const std::filesystem::path& to, double least_score = 0.3);
 
-// Writes the boxes as COCO's evaluators read results: a list of image_id, category_id from 1 on, bbox [x, y, width,
-// height], score. An image is known by the number that its file is called by, else by the file's name.
-GPUNN_API void write_coco_results(std::span<const Prediction> predictions, const std::filesystem::path& file);
+// Writes the boxes of a model's predictions as COCO's evaluators read results: a list of image_id, category_id, bbox
+// [x, y, width, height], score. Returns what the user should know of the ids.
+//
+// `annotations` are COCO's files of instances; empty: those of the model's data that are on this machine, if one of
+// them lists an image. A category's id is that of the file that lists the image, found by the class's name; else the
+// one that the model keeps; else the number of the class, from 1. An image's id is found by the name of its file. The
+// boxes of images that the files do not list are left out, as pycocotools would refuse them. Without such files, an
+// image's id is the number that its file is called by, else the file's name.
+GPUNN_API std::vector<std::string> write_coco_results(const TrainedModel& model,
+                                                      std::span<const Prediction> predictions,
+                                                      const std::filesystem::path& file,
+                                                      const std::vector<std::filesystem::path>& annotations = {});
 
 }  // namespace gpunn

@@ -12,7 +12,8 @@
 
 namespace gpunn {
 
-// One class of the test data. A quotient with divisor 0 is 0.
+// One class of the test data. The figures of a class that is neither the label nor the prediction of any row are
+// undefined. Else a quotient with divisor 0 is 0, as scikit-learn has it by default.
 struct ClassReport {
   int64_t index = 0;
   std::string name;
@@ -60,7 +61,8 @@ struct ImageReport {
 struct DetectedClass {
   std::string name;
   int64_t objects = 0, detections = 0;
-  double ap = 0;                          // at an overlap of 0.5, all points; NaN without objects
+  double ap = 0;                          // at an overlap of 0.5, all points; undefined without objects
+  double coco_ap = 0;                     // mean over the overlaps from 0.5 to 0.95; undefined without objects
   std::vector<double> precision, recall;  // a point for each detection, in order of falling score
 };
 
@@ -74,7 +76,7 @@ struct DetectedImage {
 // How well a detector finds the objects of the evaluated images.
 struct DetectionReport {
   std::vector<DetectedClass> classes;
-  // Names and values: "VOC, 11 points", "COCO, small objects", ...
+  // Names and values: "VOC, 11 points", "COCO, small objects", ... Undefined without objects of the kind.
   std::vector<std::pair<std::string, double>> figures;
   // [classes + 1, classes + 1]: objects by their class and by the class of the detection that covers them. The last row
   // holds detections that cover no object, the last column objects that were not detected. Counts detections with a
@@ -98,7 +100,7 @@ struct ClassEvalReport {
   // Of all rows, [rows, outputs], in the units of the data set; of TargetKind::numbers.
   std::vector<float> target_values, predicted_values;
   std::vector<ClassReport> classes;
-  // Means over the classes that are the label or the prediction of at least one row.
+  // Means of the defined figures: over the classes that are the label or the prediction of at least one row.
   double macro_precision = 0, macro_recall = 0, macro_f1 = 0;
   // [classes, classes]: true class by row, predicted class by column. Rows whose outputs are NaN are not counted. Empty
   // if there are more than kMostConfusionClasses classes.

@@ -32,7 +32,8 @@ struct PhotographInfo {
 struct ModelInfo {
   std::string task = "classification";
   InputInfo input;
-  std::vector<std::string> outputs;  // names of classes, labels, or the numbers of a regression
+  std::vector<std::string> outputs;      // names of classes, labels, or the numbers of a regression
+  std::vector<int64_t> output_ids = {};  // COCO's category id of each class; empty: the data has none
   // Of a regression, for each number: the model's output is (number - mean) / stddev. Else empty.
   std::vector<double> target_mean = {}, target_stddev = {};
   std::optional<PhotographInfo> photographs = {};  // of a model trained on a data set of them

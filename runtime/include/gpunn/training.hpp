@@ -113,8 +113,8 @@ struct RunResult {
   std::string backend;
   std::vector<EpochReport> epochs;
   EvalReport final_evaluation;
-  Metric monitor;  // the metric of best_metric
-  double best_metric = 0;
+  Metric monitor;          // the metric of best_metric
+  double best_metric = 0;  // kUndefined without a best epoch
   int64_t best_epoch = 0;
   bool stopped_early = false;
   bool interrupted = false;
@@ -192,6 +192,7 @@ struct Prediction {
   std::vector<NamedValue> values;     // of a regression
   std::optional<int64_t> label;       // if known
   std::vector<DetectedBox> boxes;     // of a detection, in pixels of the image
+  std::string image_id = {};          // COCO's id of a row of the test data, as JSON; empty: unknown
 };
 
 // The written file, and its number of tensors and values.

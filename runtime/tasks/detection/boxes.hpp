@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace gpunn::tasks {
@@ -19,9 +20,12 @@ struct Box {
 struct TrueBox {
   Box box;
   int64_t category = 0;    // its class
-  bool difficult = false;  // finding it counts for nothing, missing it neither
-  bool crowd = false;      // COCO: stands for many objects of its class, of which any may be found within it
-  double area = 0;         // COCO: of the object in pixels; 0: its box's
+  bool difficult = false;  // VOC: finding it counts for nothing, missing it neither
+  bool crowd = false;      // COCO: stands for many objects of its class; any number of them can be found within it
+  std::optional<double> area = {};  // COCO: of the object in pixels; none: its box's
+  // COCO: the annotation's id is 0. pycocotools takes this id for "finds nothing", so a detection of the object is
+  // wrong.
+  bool has_id_zero = false;
 };
 
 // An object that a model finds.
@@ -35,6 +39,15 @@ struct Detection {
 struct DetectionImage {
   std::vector<TrueBox> objects;
   std::vector<Detection> detections;
+  int64_t order = 0;  // COCO takes images by rising id: equal scores keep this order
+};
+
+// An evaluated image as its file has it.
+struct TrueImage {
+  std::vector<TrueBox> objects;  // in pixels of the file
+  double height = 0, width = 0;  // of the file
+  double scale = 1;              // pixels of the sample for each pixel of the file
+  int64_t order = 0;             // DetectionImage's
 };
 
 // VOC counts pixels: a box from 3 to 3 is one wide, as if sides were longer by 1. Else a box from 3 to 4 is.
@@ -47,6 +60,12 @@ inline double area_of(const Box& box, PixelRule rule = PixelRule::between_corner
 
 inline Box intersection(const Box& a, const Box& b) {
   return {std::max(a.left, b.left), std::max(a.top, b.top), std::min(a.right, b.right), std::min(a.bottom, b.bottom)};
+}
+
+// The share of a box that lies within another one; 0 if the box has no area.
+inline double share_within(const Box& box, const Box& other) {
+  const double area = area_of(box);
+  return area > 0 ? area_of(intersection(box, other)) / area : 0;
 }
 
 // The area of the intersection over that of the union; 0 where both are empty.

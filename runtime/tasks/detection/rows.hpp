@@ -1,15 +1,20 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "tasks/detection/boxes.hpp"
+#include "tasks/task.hpp"
 
 namespace gpunn::tasks {
 
 inline constexpr int64_t kDetectionNumbers = 6;  // left, top, right, bottom, score, class
 
-// A row of an evaluation in the pixels of the image's file: its targets, boxes of kBoxNumbers, and what a model found.
-DetectionImage detection_image(std::span<const float> targets, std::span<const float> predictions);
+// A row of an evaluation in the pixels of the image's file: its objects and what a model found. Without originals, the
+// objects are the targets.
+DetectionImage detection_image(const ScoredRows& rows, std::size_t row);
+
+// Pixels of the sample for each pixel of the image.
+double image_scale(const ScoredRows& rows, std::size_t row);
 
 }  // namespace gpunn::tasks

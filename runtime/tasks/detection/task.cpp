@@ -21,6 +21,11 @@ namespace {
 using graph::Graph;
 using graph::ValueId;
 
+std::span<const float> targets_of(const ScoredRows& rows, std::size_t row) {
+  const auto size = static_cast<std::size_t>(rows.target_size);
+  return rows.targets.subspan(row * size, size);
+}
+
 int64_t classes_in(const std::vector<DetectionImage>& images) {
   int64_t classes = 0;
   for (const DetectionImage& image : images) {
@@ -39,11 +44,8 @@ template <double (*figure)(const std::vector<DetectionImage>&)>
 class OfDetections : public RowMetric {
  public:
   void add(const ScoredRows& rows) override {
-    const auto target = static_cast<std::size_t>(rows.target_size), found = static_cast<std::size_t>(rows.outputs);
-    for (std::size_t row = 0; row * target < rows.targets.size(); ++row) {
-      images_.push_back(
-          detection_image(rows.targets.subspan(row * target, target), rows.predictions.subspan(row * found, found)));
-    }
+    const auto count = rows.targets.size() / static_cast<std::size_t>(rows.target_size);
+    for (std::size_t row = 0; row < count; ++row) images_.push_back(detection_image(rows, row));
   }
   double value() const override { return figure(images_); }
 
@@ -114,24 +116,45 @@ class DetectionTask : public Task {
 
 }  // namespace
 
-DetectionImage detection_image(std::span<const float> targets, std::span<const float> predictions) {
-  DetectionImage image;
+double image_scale(const ScoredRows& rows, std::size_t row) {
+  if (!rows.originals.empty()) return rows.originals[row].scale;
+  const std::span<const float> targets = targets_of(rows, row);
   // All boxes have the image's scale, those that are none too.
-  const double scale = targets.size() >= kBoxNumbers && targets[6] > 0 ? static_cast<double>(targets[6]) : 1.0;
+  return targets.size() >= kBoxNumbers && targets[6] > 0 ? static_cast<double>(targets[6]) : 1.0;
+}
+
+DetectionImage detection_image(const ScoredRows& rows, std::size_t row) {
+  const double scale = image_scale(rows, row);
   const auto box = [&](const float* at) {
     return Box{static_cast<double>(at[0]) / scale, static_cast<double>(at[1]) / scale,
                static_cast<double>(at[2]) / scale, static_cast<double>(at[3]) / scale};
   };
-  for (std::size_t i = 0; i + kBoxNumbers <= targets.size(); i += kBoxNumbers) {
-    const float* const at = targets.data() + i;
-    if (!(at[4] >= 0)) continue;
-    image.objects.push_back(
-        {.box = box(at), .category = static_cast<int64_t>(at[4]), .difficult = at[5] != 0, .crowd = false, .area = 0});
+  DetectionImage image;
+  const TrueImage* const original = rows.originals.empty() ? nullptr : &rows.originals[row];
+  if (original != nullptr) {
+    image.objects = original->objects;
+    image.order = original->order;
+  } else {
+    const std::span<const float> targets = targets_of(rows, row);
+    for (std::size_t i = 0; i + kBoxNumbers <= targets.size(); i += kBoxNumbers) {
+      const float* const at = targets.data() + i;
+      if (!(at[4] >= 0)) continue;
+      image.objects.push_back(
+          {.box = box(at), .category = static_cast<int64_t>(at[4]), .difficult = at[5] != 0, .crowd = false});
+    }
   }
+  const auto width = static_cast<std::size_t>(rows.outputs);
+  const std::span<const float> predictions = rows.predictions.subspan(row * width, width);
   for (std::size_t i = 0; i + kDetectionNumbers <= predictions.size(); i += kDetectionNumbers) {
     const float* const at = predictions.data() + i;
     if (!(at[5] >= 0)) break;
     image.detections.push_back({box(at), static_cast<int64_t>(at[5]), static_cast<double>(at[4])});
+    if (original == nullptr) continue;
+    // As predictions of the file have it.
+    Box& found = image.detections.back().box;
+    const double h = original->height, w = original->width;
+    found = {std::clamp(found.left, 0.0, w), std::clamp(found.top, 0.0, h), std::clamp(found.right, 0.0, w),
+             std::clamp(found.bottom, 0.0, h)};
   }
   return image;
 }

@@ -1,7 +1,5 @@
 // VOC's curves and what is read off them.
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "tasks/detection/average_precision.hpp"
 
@@ -9,7 +7,6 @@ namespace gpunn::tasks {
 
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 constexpr int kRecallSteps = 10;  // of VOC 2007
 
 // A detection of a class, and the image that it is of.
@@ -29,6 +26,12 @@ std::vector<Found> by_score(std::span<const DetectionImage> images, int64_t cate
   return found;
 }
 
+bool is_within_crowd(const Detection& found, const std::vector<TrueBox>& objects, double least) {
+  return std::ranges::any_of(objects, [&](const TrueBox& object) {
+    return object.crowd && object.category == found.category && share_within(found.box, object.box) >= least;
+  });
+}
+
 }  // namespace
 
 PrecisionRecall voc_curve(std::span<const DetectionImage> images, int64_t category, const VocRule& rule) {
@@ -36,7 +39,9 @@ PrecisionRecall voc_curve(std::span<const DetectionImage> images, int64_t catego
   std::vector<std::vector<bool>> taken(images.size());
   for (std::size_t i = 0; i < images.size(); ++i) {
     taken[i].resize(images[i].objects.size());
-    for (const TrueBox& object : images[i].objects) curve.objects += object.category == category && !object.difficult;
+    for (const TrueBox& object : images[i].objects) {
+      curve.objects += object.category == category && !object.difficult && !object.crowd;
+    }
   }
   int64_t right = 0, wrong = 0;
   for (const Found& one : by_score(images, category)) {
@@ -44,7 +49,7 @@ PrecisionRecall voc_curve(std::span<const DetectionImage> images, int64_t catego
     double best = -1;
     std::size_t which = 0;
     for (std::size_t k = 0; k < objects.size(); ++k) {
-      if (objects[k].category != category) continue;
+      if (objects[k].category != category || objects[k].crowd) continue;
       const double overlap = overlap_of(one.detection->box, objects[k].box, rule.pixels);
       if (overlap > best) {
         best = overlap;
@@ -59,6 +64,8 @@ PrecisionRecall voc_curve(std::span<const DetectionImage> images, int64_t catego
         taken[one.image][which] = true;
         ++right;
       }
+    } else if (is_within_crowd(*one.detection, objects, rule.overlap)) {
+      continue;
     } else {
       ++wrong;
     }
@@ -70,7 +77,7 @@ PrecisionRecall voc_curve(std::span<const DetectionImage> images, int64_t catego
 }
 
 double all_points(const PrecisionRecall& curve) {
-  if (curve.objects == 0) return kUnknown;
+  if (curve.objects == 0) return kUndefined;
   double area = 0, highest = 0;
   for (std::size_t i = curve.precision.size(); i-- > 0;) {
     highest = std::max(highest, curve.precision[i]);
@@ -80,7 +87,7 @@ double all_points(const PrecisionRecall& curve) {
 }
 
 double eleven_points(const PrecisionRecall& curve) {
-  if (curve.objects == 0) return kUnknown;
+  if (curve.objects == 0) return kUndefined;
   double sum = 0;
   for (int step = 0; step <= kRecallSteps; ++step) {
     const double least = static_cast<double>(step) / kRecallSteps;
@@ -95,15 +102,9 @@ double eleven_points(const PrecisionRecall& curve) {
 
 double voc_mean(std::span<const DetectionImage> images, int64_t categories, double (*of_curve)(const PrecisionRecall&),
                 const VocRule& rule) {
-  double sum = 0;
-  int64_t count = 0;
-  for (int64_t category = 0; category < categories; ++category) {
-    const double value = of_curve(voc_curve(images, category, rule));
-    if (std::isnan(value)) continue;
-    sum += value;
-    ++count;
-  }
-  return count > 0 ? sum / static_cast<double>(count) : kUnknown;
+  DefinedMean mean;
+  for (int64_t category = 0; category < categories; ++category) mean.add(of_curve(voc_curve(images, category, rule)));
+  return mean.value();
 }
 
 }  // namespace gpunn::tasks

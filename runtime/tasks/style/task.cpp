@@ -2,7 +2,6 @@
 #include <gpunn/error.hpp>
 
 #include <array>
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -14,7 +13,7 @@ namespace gpunn::tasks {
 
 namespace {
 
-double mean_loss(const Totals& totals, int64_t /*outputs*/) { return totals.mean_loss(); }
+double mean_loss(const Totals& totals) { return totals.mean_loss(); }
 
 // The mean structural similarity of images and what they were made of.
 class Structure : public RowMetric {
@@ -29,16 +28,13 @@ class Structure : public RowMetric {
     for (std::size_t at = 0; at < rows.targets.size(); at += size) {
       const std::vector<uint8_t> image = luma_of(rows.predictions.subspan(at, size));
       const std::vector<uint8_t> original = luma_of(rows.targets.subspan(at, size));
-      const double value = ssim({image, original, shape[1], shape[2]});
-      if (std::isnan(value)) continue;
-      sum_ += value;
-      count_ += 1;
+      mean_.add(ssim({image, original, shape[1], shape[2]}));
     }
   }
-  double value() const override { return count_ > 0 ? sum_ / count_ : kSaysNothing; }
+  double value() const override { return mean_.value(); }
 
  private:
-  double sum_ = 0, count_ = 0;
+  DefinedMean mean_;
 };
 
 class StyleTransfer : public ImageTask {

@@ -1,15 +1,15 @@
 #include "tasks/super_resolution/quality.hpp"
 
+#include <gpunn/metric.hpp>
+
 #include <array>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 namespace gpunn::tasks {
 
 namespace {
 
-constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kReach = 5;  // pixels from the middle of a window
 constexpr std::size_t kWindow = 2 * kReach + 1;
 constexpr double kSigma = 1.5;
@@ -71,7 +71,7 @@ Field blurred(const Field& field) {
 }  // namespace
 
 double psnr(const ComparedPlanes& planes) {
-  if (planes.height <= 2 * planes.border || planes.width <= 2 * planes.border) return kNothing;
+  if (planes.height <= 2 * planes.border || planes.width <= 2 * planes.border) return kUndefined;
   const Field errors = field_of(planes, [](double a, double b) { return (a - b) * (a - b); });
   double sum = 0;
   for (const double error : errors.values) sum += error;
@@ -80,7 +80,7 @@ double psnr(const ComparedPlanes& planes) {
 
 double ssim(const ComparedPlanes& planes) {
   const auto window = static_cast<int64_t>(kWindow);
-  if (planes.height < 2 * planes.border + window || planes.width < 2 * planes.border + window) return kNothing;
+  if (planes.height < 2 * planes.border + window || planes.width < 2 * planes.border + window) return kUndefined;
   constexpr double kC1 = (0.01 * 255) * (0.01 * 255), kC2 = (0.03 * 255) * (0.03 * 255);
   const Field a = blurred(field_of(planes, [](double x, double) { return x; }));
   const Field b = blurred(field_of(planes, [](double, double y) { return y; }));

@@ -3,7 +3,6 @@
 #include <gpunn/ops.h>
 
 #include <array>
-#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,13 +40,10 @@ class ImageQuality : public RowMetric {
                                ? planes(images.target_shape, rows.predictions.subspan(row * size, size))
                                : enlarged(images, images.inputs.subspan(row * input_size, input_size));
       const std::vector<uint8_t> bytes = measured_plane(image), original = measured_plane(target);
-      const double value = quality({bytes, original, target.height, target.width, images.scale});
-      if (std::isnan(value)) continue;
-      sum_ += value;
-      count_ += 1;
+      mean_.add(quality({bytes, original, target.height, target.width, images.scale}));
     }
   }
-  double value() const override { return count_ > 0 ? sum_ / count_ : kSaysNothing; }
+  double value() const override { return mean_.value(); }
 
  private:
   // Bicubic, where the model does not get it anyway.
@@ -57,7 +53,7 @@ class ImageQuality : public RowMetric {
     return resize_bicubic(image, static_cast<double>(images.scale));
   }
 
-  double sum_ = 0, count_ = 0;
+  DefinedMean mean_;
 };
 
 class SuperResolution : public ImageTask {

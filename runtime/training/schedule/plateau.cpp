@@ -21,7 +21,7 @@ constexpr const char* kCooldown = "plateau_cooldown_epochs";
 }  // namespace
 
 bool Plateau::improves(const ReduceOnPlateau& config, double value) const {
-  if (!best_) return true;
+  if (!best_ || !is_defined(*best_)) return true;
   const double best = *best_;
   const bool larger = tasks::monitored(config.monitor).larger_is_better;
   if (config.threshold_mode == ThresholdMode::absolute) {
@@ -31,6 +31,7 @@ bool Plateau::improves(const ReduceOnPlateau& config, double value) const {
 }
 
 bool Plateau::observe(const ReduceOnPlateau& config, double base, double value) {
+  if (!is_defined(value)) return false;  // such an epoch is neither an improvement nor a stale one
   if (improves(config, value)) {
     best_ = value;
     stale_ = 0;

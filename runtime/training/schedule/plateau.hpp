@@ -12,7 +12,7 @@ namespace gpunn::training {
 // reduce_on_plateau: lowers the rate when a metric no longer improves, as PyTorch's ReduceLROnPlateau (version 2.11).
 class Plateau {
  public:
-  // Takes the metric after one more epoch. True if the rate changed.
+  // Takes the metric after one more epoch. True if the rate changed. An undefined value changes nothing.
   bool observe(const ReduceOnPlateau& config, double base, double value);
   double rate(const ReduceOnPlateau& config, double base) const;
 
