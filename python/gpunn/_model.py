@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpunn import _core
+from gpunn._arrays import host_array
 from gpunn._core import Experiment, ModelInfo, ModelTensor, Prediction
 from gpunn._experiment import PathLike, Settings, paths_of, settings_of
 from gpunn.errors import UsageError
@@ -153,7 +154,7 @@ class Model:
 
     def _converted(self, x: Any) -> Array:
         """The samples in the model's type, if no value changes by more than rounding."""
-        array = _as_array(x)
+        array = host_array(x, "x")
         if array.dtype == self._dtype:
             return array
         kinds = "biuf" if self._dtype.kind == "f" else "iu"
@@ -241,12 +242,3 @@ def _are_files(x: Any) -> bool:
     if isinstance(x, (str, os.PathLike)):
         return True
     return isinstance(x, (list, tuple)) and len(x) > 0 and all(isinstance(one, (str, os.PathLike)) for one in x)
-
-
-def _as_array(x: Any) -> Array:
-    if hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray) and not hasattr(x, "__array__"):
-        return np.from_dlpack(x)
-    try:
-        return np.asarray(x)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise UsageError(f"expected an array in host memory, found {type(x).__name__}: {error}") from error
