@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 
 class History:
     """The records of a training: ``history`` has a list for each metric, ``epochs`` a dict for each epoch."""
 
-    def __init__(self) -> None:
-        self.epochs: list[dict[str, Any]] = []
+    def __init__(self, epochs: Iterable[dict[str, Any]] = ()) -> None:
+        self.epochs: list[dict[str, Any]] = list(epochs)
 
     @property
     def history(self) -> dict[str, list[Any]]:

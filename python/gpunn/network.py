@@ -571,6 +571,7 @@ class Network:
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         state["_answers"] = None
+        state["history"] = History(self.history.epochs)  # a copy records its own epochs
         core = state.pop("_core")
         state["_saved"] = None
         if core is not None:
