@@ -146,10 +146,11 @@ def _labels(y: Array, classes: int, what: str) -> Array:
     wrong = (y < 0) | (y >= classes)
     if wrong.any():
         row = int(np.argmax(wrong))
-        # Two classes are one output, or two.
-        classes_there = "the network has two classes" if classes == 2 else f"the network has {classes} outputs"
+        there = f"the network has {classes} outputs"
+        if classes < 3:  # two classes are one output or two
+            there = "the network has two classes" if classes == 2 else "one output needs loss='bce' for two classes"
         raise UsageError(
-            f"{what}: the label of row {row} (counted from 0) is {int(y[row])}; {classes_there}, so labels are 0 to "
+            f"{what}: the label of row {row} (counted from 0) is {int(y[row])}; {there}, so labels are 0 to "
             f"{classes - 1}; {_LEARN_NUMBERS}"
         )
     return np.ascontiguousarray(y, dtype=np.int32)

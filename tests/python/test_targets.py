@@ -60,6 +60,8 @@ def test_integer_targets_of_one_output(dtype: str) -> None:
     y = (np.arange(ROWS) % 50).astype(dtype)
     with pytest.raises(gnn.UsageError, match="labels are 0 to 1; to learn numbers, compile with loss='mse'"):
         weights(y, 1)
+    with pytest.raises(gnn.UsageError, match=r"one output needs loss='bce' for two classes, .* loss='mse'"):
+        weights(y, 1, loss="cross_entropy")
     expected = weights(y.astype(np.float64), 1, loss="mse")
     for given in (y, y[:, None]):
         assert all(map(np.array_equal, weights(given, 1, loss="mse"), expected))
