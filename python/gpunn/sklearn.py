@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets, unique_labels
-from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
+from sklearn.utils.multiclass import check_classification_targets, type_of_target, unique_labels
+from sklearn.utils.validation import check_is_fitted, check_random_state, column_or_1d, validate_data
 
 from gpunn._frames import is_pandas, numbers_of
 from gpunn.errors import UsageError
@@ -143,8 +143,15 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
     """
 
     def fit(self, X: Any, y: Any) -> Classifier:  # noqa: N803  # scikit-learn's name
-        """Trains on rows ``[rows, features]`` and a class of any type for each row. Returns the estimator."""
+        """Trains on rows ``[rows, features]`` and a class of any type for each row, or several labels of a row,
+        ``[rows, labels]`` of 0 and 1. Returns the estimator."""
         x, y = self._rows(X, y, reset=True)
+        self.multilabel_ = y.ndim == 2
+        if self.multilabel_:
+            self.classes_ = np.arange(y.shape[1])
+            self._begin(x, y.shape[1], loss="binary_cross_entropy", task="multi_label")
+            self._train(x, y, self.epochs)
+            return self
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
@@ -161,7 +168,10 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
         x, y = self._rows(X, y, reset=first)
+        if y.ndim == 2 or getattr(self, "multilabel_", False):
+            raise ValueError("partial_fit takes one class for each row; for several labels use fit")
         if first:
+            self.multilabel_ = False
             self.classes_ = unique_labels(classes)
         elif classes is not None and not np.array_equal(self.classes_, unique_labels(classes)):
             raise ValueError(f"`classes` are not those of the first call to partial_fit: {self.classes_}")
@@ -176,17 +186,21 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         return self
 
     def _rows(self, x: Any, y: Any, reset: bool) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        x, y = self._validated(x, y, dtype=np.float32, reset=reset)
+        x, y = self._validated(x, y, dtype=np.float32, multi_output=True, reset=reset)
+        if y.ndim == 2 and y.shape[1] == 1:
+            y = column_or_1d(y, warn=True)
         check_classification_targets(y)
+        if y.ndim == 2 and type_of_target(y) != "multilabel-indicator":
+            raise ValueError("y has several columns: expected labels of 0 and 1, found columns of classes")
         return x, y
 
     def _begin_classes(self, x: npt.NDArray[Any]) -> None:
         self._begin(x, len(self.classes_), loss="cross_entropy", task="classification")
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
-        """Probabilities ``[rows, classes]``, in the order of ``classes_``."""
+        """Probabilities ``[rows, classes]``, in the order of ``classes_``; of labels the probability of each."""
         doubles = self._answers(X)
-        return np.asarray(doubles / doubles.sum(axis=1, keepdims=True))
+        return doubles if self.multilabel_ else np.asarray(doubles / doubles.sum(axis=1, keepdims=True))
 
     def predict_log_proba(self, X: Any) -> npt.NDArray[np.float64]:  # noqa: N803
         """Logarithms of the probabilities; minus infinity where one is 0."""
@@ -194,9 +208,16 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
             return np.asarray(np.log(self.predict_proba(X)))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
-        """The most probable class of each row."""
-        most_probable = self.predict_proba(X).argmax(axis=1)
-        return np.asarray(self.classes_[most_probable])
+        """The most probable class of each row; of labels ``[rows, labels]`` a 1 where it is probable."""
+        probabilities = self.predict_proba(X)
+        if self.multilabel_:
+            return (probabilities > 0.5).astype(np.int64)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
 
 
 class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc]

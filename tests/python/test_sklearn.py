@@ -14,6 +14,7 @@ pytest.importorskip("sklearn")
 import joblib
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
@@ -217,3 +218,35 @@ def test_processes_and_threads_of_joblib() -> None:
     assert np.array_equal(
         copy.deepcopy(model).partial_fit(x, y).predict_proba(x), model.partial_fit(x, y).predict_proba(x)
     )
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_several_labels_of_a_row() -> None:
+    x, y = load_iris(return_X_y=True)
+    labels = np.stack([y == 0, y < 2, x[:, 0] > 6], axis=1).astype(int)
+    model = Classifier(epochs=60, random_state=0).fit(x, labels)
+    theirs = MLPClassifier(max_iter=60, random_state=0).fit(x, labels)
+    for one in (model, theirs):
+        assert one.classes_.tolist() == [0, 1, 2]
+        assert one.predict_proba(x).shape == one.predict(x).shape == (150, 3)
+        assert one.predict(x).dtype == np.int64
+        assert np.array_equal(one.predict(x), one.predict_proba(x) > 0.5)
+        assert one.score(x, labels) == (one.predict(x) == labels).all(axis=1).mean()
+    assert model.score(x, labels) > 0.9
+    with pytest.raises(ValueError, match="one class for each row"):
+        model.partial_fit(x, y)
+    with pytest.raises(ValueError, match="expected labels of 0 and 1, found columns of classes"):
+        Classifier(epochs=1).fit(x, np.stack([y, y], axis=1))
+    with pytest.warns(DataConversionWarning):
+        column = Classifier(epochs=2, random_state=0).fit(x, y[:, None])
+    assert column.predict(x).shape == (150,)
+
+
+def test_sparse_rows_and_missing_values_are_refused() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    x, y = load_iris(return_X_y=True)
+    for model in (Classifier(epochs=1), Regressor(epochs=1)):
+        with pytest.raises(TypeError, match="Sparse data was passed"):
+            model.fit(sparse.csr_matrix(x), y)
+        with pytest.raises(ValueError, match="contains NaN"):
+            model.fit(np.where(x > 7, np.nan, x), y)
