@@ -7,21 +7,46 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpunn._frames import is_pandas, numbers_among, numbers_of
 from gpunn.errors import UsageError
 
 Array = npt.NDArray[Any]
 
+_LEARN_NUMBERS = "to learn numbers, compile with loss='mse'"
+
+
+def host_array(value: Any, what: str) -> Array:
+    """A numpy array from anything that is like one: numpy, pandas, PyTorch, DLPack, lists. Copies only if needed."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise UsageError(
+            f"{what}: {int(np.ma.getmaskarray(value).sum())} values are masked; replace them, for instance by "
+            "numpy.ma.filled, or leave their rows out"
+        )
+    if is_pandas(value):
+        return numbers_of(value, what)
+    if hasattr(value, "toarray"):
+        raise UsageError(f"{what}: expected a dense array, found a sparse one; give its .toarray()")
+    try:
+        if hasattr(value, "detach"):  # PyTorch, whose tensors may have a gradient or be on a device
+            value = value.detach().cpu()
+            if str(value.dtype) == "torch.bfloat16":  # numpy has no such type
+                value = value.float()
+        elif hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+            return np.from_dlpack(value)
+        array = np.asarray(value)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UsageError(f"{what}: expected an array of numbers, found {type(value).__name__}: {error}") from error
+    if array.dtype == object and (numbers := numbers_among(array)) is not None:
+        return numbers
+    return array
+
 
 def as_array(value: Any, what: str) -> Array:
-    """A numpy array from anything that is like one: numpy, PyTorch, lists. Copies only if needed."""
-    if hasattr(value, "detach"):  # PyTorch, whose tensors may have a gradient or be on a device
-        value = value.detach().cpu()
-    try:
-        array = np.asarray(value)
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"{what}: expected an array of numbers, found {type(value).__name__}: {error}") from error
-    if array.dtype == object or array.dtype.kind not in "buif":
-        raise UsageError(f"{what}: expected an array of numbers, found dtype {array.dtype}")
+    """As :func:`host_array`, of numbers."""
+    array = host_array(value, what)
+    if array.dtype.kind not in "buif":
+        found = type(value).__name__ if array.ndim == 0 and array.dtype == object else f"dtype {array.dtype}"
+        raise UsageError(f"{what}: expected an array of numbers, found {found}")
     return array
 
 
@@ -93,8 +118,12 @@ def targets_of(value: Any, task: str, outputs: int, rows: int, what: str = "y") 
     if y.ndim == 1:
         y = y[:, None]
     if y.ndim != 2 or y.shape[1] != outputs:
+        hint = ""
+        if y.shape[1:] == (1,) and y.dtype.kind == "f" and (y == np.floor(y)).all():
+            hint = f"; to learn classes, give integers: {what}.astype(int)"
         raise UsageError(
-            f"{what}: the network has {outputs} outputs, expected targets of [{rows}, {outputs}], found {list(y.shape)}"
+            f"{what}: the network has {outputs} outputs, expected targets of [{rows}, {outputs}], found "
+            f"{list(y.shape)}{hint}"
         )
     if task == "multi_label" and not np.isin(y, (0, 1)).all():
         raise UsageError(f"{what}: each label of a row is 0 or 1, found {float(y[~np.isin(y, (0, 1))][0])}")
@@ -112,14 +141,16 @@ def _labels(y: Array, classes: int, what: str) -> Array:
         raise UsageError(f"{what}: a class a row is expected, [rows], found {list(y.shape)}")
     if y.dtype.kind == "f" and (y != np.floor(y)).any():
         raise UsageError(
-            f"{what}: classes are integers from 0, found {float(y[y != np.floor(y)][0])}; to learn numbers, compile "
-            "with loss='mean_squared_error'"
+            f"{what}: classes are integers from 0, found {float(y[y != np.floor(y)][0])}; {_LEARN_NUMBERS}"
         )
     wrong = (y < 0) | (y >= classes)
     if wrong.any():
         row = int(np.argmax(wrong))
+        there = f"the network has {classes} outputs"
+        if classes < 3:  # two classes are one output or two
+            there = "the network has two classes" if classes == 2 else "one output needs loss='bce' for two classes"
         raise UsageError(
-            f"{what}: the label of row {row} (counted from 0) is {int(y[row])}; the network has {classes} "
-            f"outputs, so labels are 0 to {classes - 1}"
+            f"{what}: the label of row {row} (counted from 0) is {int(y[row])}; {there}, so labels are 0 to "
+            f"{classes - 1}; {_LEARN_NUMBERS}"
         )
     return np.ascontiguousarray(y, dtype=np.int32)

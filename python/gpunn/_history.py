@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from gpunn._numbers import metric_text
@@ -10,8 +11,8 @@ from gpunn._numbers import metric_text
 class History:
     """The records of a training: ``history`` has a list for each metric, ``epochs`` a dict for each epoch."""
 
-    def __init__(self) -> None:
-        self.epochs: list[dict[str, Any]] = []
+    def __init__(self, epochs: Iterable[dict[str, Any]] = ()) -> None:
+        self.epochs: list[dict[str, Any]] = list(epochs)
 
     @property
     def history(self) -> dict[str, list[Any]]:

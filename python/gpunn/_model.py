@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, overload
@@ -11,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gpunn import _core
+from gpunn._arrays import host_array
 from gpunn._core import Experiment, ModelInfo, ModelTensor, Prediction
 from gpunn._experiment import PathLike, Settings, paths_of, settings_of
+from gpunn._model_files import ModelFiles, write_files
 from gpunn.errors import UsageError
 
 Array: TypeAlias = "npt.NDArray[Any]"
@@ -25,10 +28,13 @@ class Model:
     """A trained model. It is loaded once, its weights are on the device, and it needs no data set.
 
     Threads may call it at the same time; the interpreter's lock is released meanwhile. :func:`gpunn.load` opens one.
+    Copies are the same model. A pickle has its files and the options of ``gpunn.load``, and opens it again elsewhere.
     """
 
-    def __init__(self, core: _core.Model) -> None:
+    def __init__(self, core: _core.Model, files: ModelFiles, options: tuple[Any, ...]) -> None:
         self._core = core
+        self._files = files
+        self._options = options
         self._run = core.run
         self._dtype = np.dtype(_TYPES[core.inputs[0].dtype])
         self._rank = len(core.inputs[0].shape) + 1
@@ -143,6 +149,15 @@ class Model:
         """Rows that go to the device at a time; more are split."""
         return self._core.max_batch
 
+    def __copy__(self) -> Model:
+        return Model(self._core, self._files, self._options)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        return self.__copy__()  # nothing of a model changes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._files.contents(), self._options)
+
     def __repr__(self) -> str:
         info = self.info
         return (
@@ -157,7 +172,7 @@ class Model:
 
     def _converted(self, x: Any) -> Array:
         """The samples in the model's type, if no value changes by more than rounding."""
-        array = _as_array(x)
+        array = host_array(x, "x")
         if array.dtype == self._dtype:
             return array
         kinds = "biuf" if self._dtype.kind == "f" else "iu"
@@ -213,19 +228,20 @@ def load(
     settings = settings_of(set)
     if input_shape is not None:
         settings.append(("model.input_shape", ",".join(str(int(size)) for size in input_shape)))
-    return Model(
-        _core.Model.load(
-            Path(path),
-            backend or "",
-            device,
-            threads,
-            max_batch,
-            paths_of(plugins),
-            calls,
-            settings,
-            list(without),
-        )
+    return _opened(
+        Path(path),
+        (backend or "", device, threads, max_batch, paths_of(plugins), calls, settings, list(without)),
     )
+
+
+def _opened(path: Path, options: tuple[Any, ...]) -> Model:
+    files = ModelFiles(path)
+    return Model(_core.Model.load(path, *options), files, options)
+
+
+def _restored(contents: dict[str, bytes], options: tuple[Any, ...]) -> Model:
+    with tempfile.TemporaryDirectory() as folder:
+        return _opened(write_files(contents, Path(folder)), options)
 
 
 def predict(
@@ -246,12 +262,3 @@ def _are_files(x: Any) -> bool:
     if isinstance(x, (str, os.PathLike)):
         return True
     return isinstance(x, (list, tuple)) and len(x) > 0 and all(isinstance(one, (str, os.PathLike)) for one in x)
-
-
-def _as_array(x: Any) -> Array:
-    if hasattr(x, "__dlpack__") and not isinstance(x, np.ndarray) and not hasattr(x, "__array__"):
-        return np.from_dlpack(x)
-    try:
-        return np.asarray(x)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise UsageError(f"expected an array in host memory, found {type(x).__name__}: {error}") from error

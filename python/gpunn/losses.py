@@ -24,6 +24,14 @@ class Outputs(np.ndarray[Any, np.dtype[np.float32]]):
     def __array_finalize__(self, source: Any) -> None:
         self.kind = getattr(source, "kind", None)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        made: Any = super().__reduce__()
+        return (*made[:2], (*made[2], self.kind))
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state[:-1])
+        self.kind = state[-1]
+
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         plain = np.asarray(array)
         return plain[()] if return_scalar or plain.ndim == 0 else plain

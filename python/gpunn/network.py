@@ -312,9 +312,11 @@ class Network:
 
         Args:
             x: samples ``[rows, ...]``, of which there is no copy where they are contiguous and float32, or uint8
-                images; or batches: an iterable of pairs (samples, targets), or a function that makes one. Batches are
-                asked for anew in each epoch, so that a stream which augments differently is heeded.
+                images; or batches: an iterable of pairs (samples, targets), an object with ``__getitem__`` that gives
+                such pairs, or a function that makes one. ``fit`` iterates again in each epoch, so that augmentation
+                can differ. It copies a batch before it requests the next one.
             y: targets of ``x``: classes ``[rows]`` from 0, numbers ``[rows, outputs]``, or a 0 or 1 for each label.
+                Integers are classes unless ``compile`` was given ``loss="mse"``.
             batch_size: rows of a step, 32 for arrays; of batches the most that one has, the first one's where None.
             validation_data: a pair (x, y), or batches; evaluated after each epoch.
             validation_split: the share of the rows that is put aside for that instead.
@@ -336,7 +338,7 @@ class Network:
         history = History()
         listener = FitListener(callbacks, history, verbose, self._forget_answers)
         batches = None
-        if is_batches(x):
+        if is_batches(x, alone=y is None):
             if y is not None:
                 raise UsageError("batches bring their targets with them: leave y out")
             batches = Batches(x, steps_per_epoch, epochs)
@@ -345,9 +347,10 @@ class Network:
             raise UsageError("steps_per_epoch is for batches; arrays have as many steps as batch_size gives")
         if y is None:
             raise UsageError("y: a training needs targets")
-        samples = self._samples(x)
+        first = "" if batches is None else "batch 1, "
+        samples = self._samples(x, f"{first}x")
         core = self._built()
-        task, targets = self._learn(core, y, len(samples))
+        task, targets = self._learn(core, y, len(samples), f"{first}y")
         outputs = len(core.info()["outputs"])
         if validation_data is not None and validation_split != 0:
             raise UsageError("give validation_data or validation_split, not both")
@@ -420,12 +423,12 @@ class Network:
         text = "model:\n" + "".join(f"  {line}\n" for line in self.to_yaml().splitlines())
         return text + "data: {dataset: arrays, batch_size: 1}\ntask: regression\n"
 
-    def _learn(self, core: _core.Network, y: Any, rows: int) -> tuple[str, Array]:
+    def _learn(self, core: _core.Network, y: Any, rows: int, what: str = "y") -> tuple[str, Array]:
         """Sets the network's task, and returns the targets in its form."""
-        given = as_array(y, "y")
+        given = as_array(y, what)
         if self._text:
             task = str(core.info()["task"])
-            return task, targets_of(given, task, len(core.info()["outputs"]), rows)
+            return task, targets_of(given, task, len(core.info()["outputs"]), rows, what)
         columns = self._columns(core)
         loss = self._settings.get("loss")
         kind = loss if isinstance(loss, str) or loss is None else str(loss.get("type", "cross_entropy"))
@@ -435,7 +438,7 @@ class Network:
                 f"the network has learnt {core.info()['task']}, and these targets are of {task}; compile it anew first"
             )
         self._apply(core, task, self._loss(task, core), settings=[])
-        return task, targets_of(given, task, len(core.info()["outputs"]), rows)
+        return task, targets_of(given, task, len(core.info()["outputs"]), rows, what)
 
     def _converter(
         self, core: _core.Network, task: str, outputs: int, most: int
@@ -457,8 +460,10 @@ class Network:
 
     def evaluate(self, x: Any, y: Any = None, *, batch_size: int = 256) -> dict[str, float]:
         """Loss and metrics on samples and their targets, or on batches: a dict of "loss", "accuracy", ..."""
-        if is_batches(x):
-            x, y = gathered(x, "x")
+        if is_batches(x, alone=y is None):
+            if y is not None:
+                raise UsageError("batches bring their targets with them: leave y out")
+            x, y = gathered(x, "x", alone=True)
         elif y is None:
             raise UsageError("y: an evaluation needs targets")
         samples = self._samples(x)
@@ -566,6 +571,7 @@ class Network:
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
         state["_answers"] = None
+        state["history"] = History(self.history.epochs)  # a copy records its own epochs
         core = state.pop("_core")
         state["_saved"] = None
         if core is not None:

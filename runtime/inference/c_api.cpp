@@ -14,7 +14,10 @@
 #include <mutex>
 #include <new>
 #include <shared_mutex>
+#include <span>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -24,7 +27,11 @@ namespace gpunn {
 namespace {
 
 constexpr std::size_t kMostCArrays = 8;
-constexpr std::size_t kMostCDims = 8;
+constexpr std::size_t kMostCDims = GPUNN_MAX_RANK;
+// A size or count above these is a negative number or was never set: no caller has that many plugins, and no version of
+// a struct is that large.
+constexpr uint64_t kMostCPlugins = 4096;
+constexpr uint32_t kLargestStruct = 1 << 16;
 
 // What a handle stands for, with the texts that callers look at.
 struct LoadedModel {
@@ -106,6 +113,8 @@ gpunn_result c_call(F&& function) noexcept {
     return failed(result_of(error), error.what());
   } catch (const std::bad_alloc&) {
     return failed(GPUNN_MISSING, "out of memory");
+  } catch (const std::length_error&) {  // a container that no memory can hold
+    return failed(GPUNN_MISSING, "out of memory");
   } catch (const std::exception& error) {
     return failed(GPUNN_FAILED, error.what());
   } catch (...) {
@@ -113,20 +122,53 @@ gpunn_result c_call(F&& function) noexcept {
   }
 }
 
-void require_pointer(const void* pointer, const char* what) {
+void require_pointer(const void* pointer, std::string_view what) {
   if (pointer == nullptr) throw Error(std::string(what) + " is NULL", ExitCode::usage);
 }
 
-// As much of a struct as both sides know.
+// The bytes of `count` items in the caller's memory. They must be countable, and lie within the address space.
+uint64_t require_extent(const void* data, uint64_t count, uint64_t item_bytes, std::string_view what) {
+  uint64_t bytes = 0, end = 0;
+  if (!__builtin_mul_overflow(count, item_bytes, &bytes) &&
+      !__builtin_add_overflow(reinterpret_cast<uintptr_t>(data), bytes, &end)) {
+    return bytes;
+  }
+  throw Error(std::string(what) + ": " + std::to_string(count) + " times " + std::to_string(item_bytes) +
+                  " bytes do not fit into memory",
+              ExitCode::usage);
+}
+
+// A list of the caller's: 0 to `most` items, which are there.
+template <class T>
+std::span<const T> list_of(const T* items, uint64_t count, uint64_t most, std::string_view what) {
+  if (count == 0) return {};
+  require_pointer(items, what);
+  if (count > most) {
+    throw Error(std::string(what) + ": expected at most " + std::to_string(most) + ", found " + std::to_string(count),
+                ExitCode::usage);
+  }
+  require_extent(items, count, sizeof(T), what);
+  return {items, count};
+}
+
+uint32_t require_struct_size(uint32_t size, const char* what) {
+  if (size >= sizeof(uint32_t) && size <= kLargestStruct) return size;
+  throw Error(std::string(what) + ": struct_size is " + std::to_string(size) + "; set it to the struct's size",
+              ExitCode::usage);
+}
+
+// As much of a struct as both sides know. A field that a caller's size cuts in two is not known to it.
+template <class T>
+void copy_struct(const T& from, T& to, uint32_t size) {
+  const uint32_t whole = size < alignof(T) ? size : size / alignof(T) * alignof(T);
+  std::memcpy(&to, &from, std::min<std::size_t>(whole, sizeof(T)));
+}
+
 template <class T>
 void give_struct(const T& from, T* to, const char* what) {
   require_pointer(to, what);
-  const uint32_t size = to->struct_size;
-  if (size < sizeof(uint32_t)) {
-    throw Error(std::string(what) + ": struct_size is " + std::to_string(size) + "; set it to the struct's size",
-                ExitCode::usage);
-  }
-  std::memcpy(to, &from, std::min<std::size_t>(size, sizeof(T)));
+  const uint32_t size = require_struct_size(to->struct_size, what);
+  copy_struct(from, *to, size);
   to->struct_size = size;
 }
 
@@ -142,22 +184,16 @@ gpunn_model_options default_options() {
 
 ModelOptions options_from(const gpunn_model_options* given) {
   gpunn_model_options options = default_options();
-  if (given != nullptr) {
-    if (given->struct_size < sizeof(uint32_t)) {
-      throw Error("options: struct_size is not set; gpunn_model_options_init does it", ExitCode::usage);
-    }
-    std::memcpy(&options, given, std::min<std::size_t>(given->struct_size, sizeof(options)));
-  }
+  if (given != nullptr) copy_struct(*given, options, require_struct_size(given->struct_size, "options"));
   ModelOptions result;
   if (options.backend != nullptr) result.backend = options.backend;
   if (options.device != GPUNN_AS_TRAINED) result.device = options.device;
   if (options.threads != GPUNN_AS_TRAINED) result.threads = options.threads;
   result.max_batch = options.max_batch;
   result.calls = options.calls;
-  if (options.n_plugins > 0) require_pointer(options.plugins, "options: plugins");
-  for (uint64_t i = 0; i < options.n_plugins; ++i) {
-    require_pointer(options.plugins[i], "options: a plugin");
-    result.plugins.emplace_back(options.plugins[i]);
+  for (const char* const plugin : list_of(options.plugins, options.n_plugins, kMostCPlugins, "options: plugins")) {
+    require_pointer(plugin, "options: a plugin");
+    result.plugins.emplace_back(plugin);
   }
   switch (options.precision) {
     case GPUNN_AS_TRAINED:
@@ -198,8 +234,21 @@ void describe_tensor(const std::vector<ModelTensor>& tensors, uint32_t index, co
 template <class View>
 class Views {
  public:
+  Views(const gpunn_array* arrays, uint32_t count, const std::vector<ModelTensor>& tensors, int64_t rows,
+        const char* kind) {
+    if (count > kMostCArrays) {
+      throw Error(std::to_string(count) + " " + kind +
+                      "s are more arrays than the model has: " + std::to_string(tensors.size()),
+                  ExitCode::usage);
+    }
+    for (const gpunn_array& array : list_of(arrays, count, kMostCArrays, std::string(kind) + "s")) {
+      add(array, tensors, rows, kind);
+    }
+  }
+  std::span<const View> all() const { return std::span(views_).first(count_); }
+
+ private:
   void add(const gpunn_array& array, const std::vector<ModelTensor>& tensors, int64_t rows, const char* kind) {
-    if (count_ == kMostCArrays) throw Error("more arrays than the model has", ExitCode::usage);
     const std::string_view name = array.name == nullptr ? std::string_view() : std::string_view(array.name);
     const auto found = name.empty() ? tensors.begin() : std::ranges::find(tensors, name, &ModelTensor::name);
     std::array<int64_t, kMostCDims>& shape = shapes_[count_];
@@ -214,7 +263,7 @@ class Views {
                       " a row, and dtype is another: " + std::to_string(array.dtype),
                   ExitCode::usage);
     }
-    const uint64_t bytes = static_cast<uint64_t>(rows) * row.bytes();
+    const uint64_t bytes = require_extent(array.data, static_cast<uint64_t>(rows), row.bytes(), found->name);
     if (array.bytes != bytes) {
       throw Error("the " + std::string(kind) + " '" + found->name + "' is " + to_string(row) + " a row: expected " +
                       std::to_string(bytes) + " bytes for " + std::to_string(rows) + " rows, found " +
@@ -225,9 +274,7 @@ class Views {
     std::ranges::copy(row.shape, shape.begin() + 1);
     view.shape = std::span(shape).first(row.shape.size() + 1);
   }
-  std::span<const View> all() const { return std::span(views_).first(count_); }
 
- private:
   std::array<std::array<int64_t, kMostCDims>, kMostCArrays> shapes_{};
   std::array<View, kMostCArrays> views_{};
   std::size_t count_ = 0;
@@ -259,7 +306,7 @@ const char* gpunn_version(void) {
 gpunn_result gpunn_model_options_init(gpunn_model_options* options, uint32_t struct_size) {
   return c_call([&] {
     gpunn::require_pointer(options, "options");
-    std::memset(options, 0, struct_size);
+    std::memset(options, 0, gpunn::require_struct_size(struct_size, "options"));
     options->struct_size = struct_size;
     gpunn::give_struct(gpunn::default_options(), options, "options");
   });
@@ -324,13 +371,9 @@ gpunn_result gpunn_model_run(gpunn_model* model, int64_t rows, const gpunn_array
   return c_call([&] {
     const auto loaded = Handles::get().find(model);
     const gpunn::Model& m = loaded->model;
-    if (n_inputs > 0) gpunn::require_pointer(inputs, "inputs");
-    if (n_outputs > 0) gpunn::require_pointer(outputs, "outputs");
     gpunn::require_rows(m, rows);
-    gpunn::Views<gpunn::ArrayView> given;
-    gpunn::Views<gpunn::MutableArrayView> wanted;
-    for (uint32_t i = 0; i < n_inputs; ++i) given.add(inputs[i], m.inputs(), rows, "input");
-    for (uint32_t i = 0; i < n_outputs; ++i) wanted.add(outputs[i], m.outputs(), rows, "output");
+    const gpunn::Views<gpunn::ArrayView> given(inputs, n_inputs, m.inputs(), rows, "input");
+    const gpunn::Views<gpunn::MutableArrayView> wanted(outputs, n_outputs, m.outputs(), rows, "output");
     m.run(given.all(), wanted.all());
   });
 }
@@ -344,16 +387,18 @@ gpunn_result gpunn_model_classify(gpunn_model* model, int64_t rows, const gpunn_
     gpunn::require_pointer(found, "the place for what is found");
     gpunn::require_rows(m, rows);
     const std::vector<std::string>& classes = m.info().outputs;
+    const std::string& task = m.info().task;
+    if ((task != "classification" && task != "multi_label") || classes.empty()) {
+      throw Error("the model has no named classes, its task is " + task + ": gpunn_model_run gives its outputs",
+                  ExitCode::usage);
+    }
     if (top < 1 || top > classes.size()) {
       throw Error("top: expected 1 to " + std::to_string(classes.size()) + ", the number of classes, found " +
                       std::to_string(top),
                   ExitCode::usage);
     }
-    if (m.info().task == "regression") {
-      throw Error("the model is of a regression: gpunn_model_run gives its values", ExitCode::usage);
-    }
-    gpunn::Views<gpunn::ArrayView> given;
-    given.add(*input, m.inputs(), rows, "input");
+    const gpunn::Views<gpunn::ArrayView> given(input, 1, m.inputs(), rows, "input");
+    gpunn::require_extent(found, static_cast<uint64_t>(rows) * top, sizeof(*found), "the place for what is found");
     gpunn_class_probability* next = found;
     for (const gpunn::Decoded& row : m.predict(given.all().front(), top)) {
       for (const gpunn::ClassProbability& one : row.classes) {

@@ -10,10 +10,12 @@
 #include <string_view>
 #include <utility>
 
+#include "common/text.hpp"
 #include "data/parallel.hpp"
 #include "execution/compiler.hpp"
 #include "execution/profiler.hpp"
 #include "inference/saved_engine.hpp"
+#include "training/memory_check.hpp"
 #include "training/programs.hpp"
 
 namespace gpunn::inference {
@@ -83,10 +85,13 @@ Context::Context(const ForwardModel& model, std::unique_ptr<execution::Backend> 
   write_values(variables_, variable::kRows, {DType::i32, {model_.max_batch}}, Storage::data, rows);
 
   const TensorType input = forward_rows(model_.info.input.sample, model_.max_batch);
-  input_address_ = variables_.create(variable::kInput, input, Storage::data);
-  if (!on_host_) staged_input_ = backend_->allocate(input.bytes(), GPUNN_MEMORY_PINNED);
   std::vector<const char*> outputs = {variable::kLogits};
   if (model_.has_task()) outputs.push_back(variable::kPredictions);
+  uint64_t needed = largest.plan.arena_bytes + input.bytes();
+  for (const char* name : outputs) needed += forward_rows(output_row(largest.graph, name), model_.max_batch).bytes();
+  require_memory(needed, model_.max_batch);
+  if (!on_host_) staged_input_ = backend_->allocate(input.bytes(), GPUNN_MEMORY_PINNED);
+  input_address_ = variables_.create(variable::kInput, input, Storage::data);
   for (const char* name : outputs) {
     const TensorType row = output_row(largest.graph, name);
     const TensorType type = forward_rows(row, model_.max_batch);
@@ -181,6 +186,16 @@ void Context::write_constants(const Weights& weights) {
   }
 }
 
+// An operating system promises more memory than it has, and ends the process that then uses it.
+void Context::require_memory(uint64_t bytes, int64_t rows) const {
+  if (!on_host_) return;
+  const uint64_t free = training::with_host_limits(backend_->info()).free_bytes;
+  if (free == 0 || bytes <= free) return;
+  throw execution::OutOfMemory("calls of " + std::to_string(rows) + " rows need " + human_bytes(bytes) +
+                               " of memory, and " + human_bytes(free) +
+                               " are free; open the model with a max_batch of " + "fewer rows");
+}
+
 void Context::count_memory() {
   uint64_t bytes = arena_.bytes();
   for (const Storage storage : {Storage::parameters, Storage::state, Storage::data}) bytes += variables_.bytes(storage);
@@ -194,6 +209,7 @@ std::unique_ptr<execution::Executable> Context::make_executable(int64_t rows) {
   if (program.plan.arena_bytes > arena_.bytes()) {  // fewer rows may take other kernels, with more scratch memory
     for (auto& bound : executables_) bound.reset();
     arena_ = {};
+    require_memory(program.plan.arena_bytes, rows);
     arena_ = backend_->allocate(program.plan.arena_bytes);
   }
   auto made = std::make_unique<execution::Executable>(*backend_, variables_, program, arena_.data());

@@ -64,6 +64,8 @@ class Context {
   execution::Executable& executable(int64_t rows);
   std::unique_ptr<execution::Executable> make_executable(int64_t rows);
   std::unique_ptr<execution::Executable> make_executable_of_file(int64_t rows);
+  // Throws OutOfMemory if calls of so many rows need more than the host has free.
+  void require_memory(uint64_t bytes, int64_t rows) const;
   void count_memory();
   void write_constants(const Weights& weights);  // of an engine file
   void make_constants(const execution::CompiledProgram& making, const graph::Graph& program);

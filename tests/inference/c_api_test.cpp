@@ -1,5 +1,6 @@
 // The library for C: its results, and its answers to wrong calls.
 #include <gpunn/gpunn.h>
+#include <gpunn/network.hpp>
 #include <gpunn/version.hpp>
 
 #include <array>
@@ -188,6 +189,103 @@ TEST_CASE("callers of the C face that do wrong are told, and nothing is written"
   CHECK(next != model);
   wrong(gpunn_model_destroy(model), "destroyed");
   CHECK(gpunn_model_destroy(next) == GPUNN_DONE);
+}
+
+TEST_CASE("counts and sizes that no memory holds are refused, and nothing is read or written") {
+  const TemporaryFolder folder;
+  const std::string run = trained(folder.path());
+  gpunn_model* model = loaded(run, 2);
+  std::vector<uint8_t> image(784);
+  std::vector<float> logits(10, -1.0F);
+  const gpunn_array in = {"image", image.data(), 784, GPUNN_U8, 0};
+  const gpunn_array out = {"logits", logits.data(), 40, GPUNN_F32, 0};
+  const auto wrong = [&](gpunn_result result, const std::string& text) {
+    CHECK(result == GPUNN_WRONG_USE);
+    CHECK_THAT(text_of_last(), Contains(text));
+  };
+
+  SECTION("rows whose bytes wrap around") {
+    for (const int64_t rows : {INT64_MAX, int64_t{1} << 60, (int64_t{1} << 60) + 1, int64_t{-1}}) {
+      gpunn_array many = in, room = out;
+      many.bytes = static_cast<uint64_t>(rows) * 784;
+      room.bytes = static_cast<uint64_t>(rows) * 40;
+      gpunn_class_probability found{};
+      wrong(gpunn_model_run(model, rows, &many, 1, &room, 1), "found " + std::to_string(rows));
+      wrong(gpunn_model_classify(model, rows, &many, 1, &found), "found " + std::to_string(rows));
+    }
+  }
+  SECTION("rows that end beyond the address space") {
+    gpunn_array high = in;
+    high.data = reinterpret_cast<void*>(UINTPTR_MAX - 100);  // NOLINT(performance-no-int-to-ptr)
+    wrong(gpunn_model_run(model, 1, &high, 1, &out, 1), "do not fit into memory");
+    high.name = "logits";
+    high.bytes = 40;
+    high.dtype = GPUNN_F32;
+    high.data = reinterpret_cast<void*>(UINTPTR_MAX - 30);  // NOLINT(performance-no-int-to-ptr)
+    wrong(gpunn_model_run(model, 1, &in, 1, &high, 1), "do not fit into memory");
+    auto* const found =
+        reinterpret_cast<gpunn_class_probability*>(UINTPTR_MAX - 7);  // NOLINT(performance-no-int-to-ptr)
+    wrong(gpunn_model_classify(model, 1, &in, 1, found), "do not fit into memory");
+  }
+  SECTION("counts of lists") {
+    wrong(gpunn_model_run(model, 1, &in, UINT32_MAX, &out, 1), "4294967295 inputs are more arrays");
+    wrong(gpunn_model_run(model, 1, &in, 1, &out, UINT32_MAX), "4294967295 outputs are more arrays");
+    gpunn_model_options options = options_of(1);
+    const char* const none = "";
+    options.plugins = &none;
+    options.n_plugins = UINT64_MAX;
+    gpunn_model* unchanged = model;
+    wrong(gpunn_model_load(run.c_str(), &options, &unchanged), "plugins: expected at most 4096");
+    CHECK(unchanged == model);
+    wrong(gpunn_model_class(model, UINT32_MAX, nullptr), "NULL");
+    const char* name = nullptr;
+    wrong(gpunn_model_class(model, UINT32_MAX, &name), "no class 4294967295");
+    gpunn_class_probability found{};
+    wrong(gpunn_model_classify(model, 1, &in, UINT32_MAX, &found), "expected 1 to 10");
+    wrong(gpunn_model_read_image(model, folder.write("a.pgm", "P5 1 1 255\n0").c_str(), image.data(), UINT64_MAX),
+          "an image takes 784 bytes");
+  }
+  SECTION("sizes of structs") {
+    gpunn_model_options options = options_of(1);
+    for (const uint32_t size : {0U, 3U, UINT32_MAX}) {
+      wrong(gpunn_model_options_init(&options, size), "struct_size is " + std::to_string(size));
+      gpunn_model_info info{};
+      info.struct_size = size;
+      wrong(gpunn_model_describe(model, &info), "struct_size is " + std::to_string(size));
+      gpunn_model_tensor tensor{};
+      tensor.struct_size = size;
+      wrong(gpunn_model_input(model, 0, &tensor), "struct_size is " + std::to_string(size));
+      gpunn_model_options other = options_of(1);
+      other.struct_size = size;
+      wrong(gpunn_model_load(run.c_str(), &other, &model), "struct_size is " + std::to_string(size));
+    }
+    options.struct_size = 12;  // cuts the pointer to the backend's name in two
+    gpunn_model* other = nullptr;
+    CHECK(gpunn_model_load(run.c_str(), &options, &other) == GPUNN_DONE);
+    CHECK(gpunn_model_destroy(other) == GPUNN_DONE);
+  }
+  CHECK(logits == std::vector<float>(10, -1.0F));
+  CHECK(gpunn_model_run(model, 1, &in, 1, &out, 1) == GPUNN_DONE);
+  CHECK(gpunn_model_destroy(model) == GPUNN_DONE);
+}
+
+TEST_CASE("a model without classes is not classified, and nothing is written") {
+  const TemporaryFolder folder;
+  ModelInfo info;
+  info.input.sample = {DType::f32, {4}};
+  info.input.name = "features";
+  const std::string text =
+      "task: regression\nmodel: {layers: [linear: {units: 2}]}\ndata: {dataset: arrays, batch_size: 1}\n"
+      "backend: cpu\n";
+  Network(parse_experiment(text, "numbers"), info).save(folder / "numbers.h5");
+  gpunn_model* const model = loaded((folder / "numbers.h5").string());
+  std::array<float, 4> row{};
+  const gpunn_array in = {nullptr, row.data(), sizeof(row), GPUNN_F32, 0};
+  gpunn_class_probability found{.index = 7, .name = nullptr, .probability = 0};
+  CHECK(gpunn_model_classify(model, 1, &in, 1, &found) == GPUNN_WRONG_USE);
+  CHECK_THAT(text_of_last(), Contains("its task is regression: gpunn_model_run gives its outputs"));
+  CHECK(found.index == 7);
+  CHECK(gpunn_model_destroy(model) == GPUNN_DONE);
 }
 
 TEST_CASE("a handle is destroyed while threads use it, and each thread has its own last error") {

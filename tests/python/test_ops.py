@@ -89,6 +89,39 @@ def test_labels_of_any_integer_dtype() -> None:
         ops.softmax_cross_entropy(x, np.full(4, np.nan, np.float32))
 
 
+@pytest.mark.parametrize("dtype", [*"bBhHiIlLqQ?", ">i2", ">i4", ">u8"])
+def test_labels_of_every_integer_type_and_order_of_bytes(dtype: str) -> None:
+    x = floats(4, 2)
+    labels = np.array([0, 1, 1, 0])
+    expected = ops.softmax_cross_entropy(x, labels)[0]
+    np.testing.assert_array_equal(ops.softmax_cross_entropy(x, labels.astype(dtype))[0], expected)
+    np.testing.assert_array_equal(ops.softmax_cross_entropy(x.astype(">f4"), labels)[0], expected)
+    if dtype != "?":
+        limits = np.iinfo(dtype)
+        wrong = np.array([limits.min or limits.max, 1, limits.max, 0], dtype)
+        found = ops.softmax_cross_entropy(x, wrong)[0]
+        assert np.isnan(found).tolist() == [True, False, True, False]
+
+
+def test_labels_of_every_integer_type_of_pytorch() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.randn(4, 2)
+    labels = torch.tensor([0, 1, 1, 0])
+    expected = torch.nn.functional.cross_entropy(x, labels, reduction="none")
+    for name in ("bool", "uint8", "int8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
+        found = ops.softmax_cross_entropy(x, labels.to(getattr(torch, name)))[0]
+        assert torch.allclose(found, expected, atol=1e-6)
+    huge = torch.tensor([2**63], dtype=torch.uint64).expand(4)
+    assert ops.softmax_cross_entropy(x, huge)[0].isnan().all()
+
+
+def test_masked_values_are_refused() -> None:
+    x = floats(4, 2)
+    with pytest.raises(gpunn.UsageError, match="masked values; replace them"):
+        ops.relu(np.ma.masked_less(x, 0))
+    np.testing.assert_array_equal(ops.relu(np.ma.masked_invalid(x)), np.maximum(x, 0))
+
+
 def test_mistakes() -> None:
     x = floats(2, 3)
     with pytest.raises(gpunn.UsageError, match="is f64"):

@@ -111,6 +111,10 @@ class Library:
         label either."""
         raise NotImplementedError
 
+    def has_other_integers(self, array: Any) -> bool:
+        """Whether it holds integers or truth values of a dtype that gpunn lacks, which ``cast`` converts."""
+        return False
+
     def stream(self, place: Place) -> int:
         return 0
 
@@ -155,6 +159,10 @@ class _NumPy(Library):
         return code
 
     def describe(self, array: Any, place: Place) -> tuple[Described, Any]:
+        if type(array) is not np.ndarray and np.ma.is_masked(array):
+            raise UsageError("the array has masked values; replace them, for instance by numpy.ma.filled")
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
         code = self._code(array.dtype)
         interface = array.__array_interface__
         if interface["strides"] is not None:
@@ -174,7 +182,13 @@ class _NumPy(Library):
 
     def cast(self, array: Any, dtype: int) -> Any:
         wanted = np.iinfo(self.dtypes[dtype])
-        return np.clip(array, wanted.min, wanted.max).astype(self.dtypes[dtype])
+        if array.dtype.kind == "b":
+            return array.astype(wanted.dtype)
+        held = np.iinfo(array.dtype)
+        return np.clip(array, max(wanted.min, held.min), min(wanted.max, held.max)).astype(wanted.dtype)
+
+    def has_other_integers(self, array: Any) -> bool:
+        return array.dtype.kind in "biu" and array.dtype not in self.codes
 
     def is_written(self, array: Any) -> bool:
         return bool(array.flags.writeable)
@@ -237,10 +251,15 @@ class _Torch(Library):
         return self.torch.full((), value, dtype=self.dtypes[dtype], device=device)
 
     def cast(self, array: Any, dtype: int) -> Any:
-        wanted = self.torch.iinfo(self.dtypes[dtype])
-        if self.torch.iinfo(array.dtype).max > wanted.max:
+        array = array.to(self.torch.int64)  # of uint64, what does not fit becomes negative
+        if dtype != I64:
+            wanted = self.torch.iinfo(self.dtypes[dtype])
             array = array.clamp(wanted.min, wanted.max)
         return array.to(self.dtypes[dtype])
+
+    def has_other_integers(self, array: Any) -> bool:
+        kind = array.dtype
+        return kind not in self.codes and not kind.is_floating_point and not kind.is_complex
 
     def is_recorded(self, array: Any) -> bool:
         return bool(array.requires_grad and self.torch.is_grad_enabled())
@@ -311,7 +330,13 @@ class _CuPy(_Dlpack):
 
     def cast(self, array: Any, dtype: int) -> Any:
         wanted = np.iinfo(_NumPy.dtypes[dtype])
-        return array.clip(wanted.min, wanted.max).astype(_NumPy.dtypes[dtype])
+        if array.dtype.kind == "b":
+            return array.astype(wanted.dtype)
+        held = np.iinfo(array.dtype)
+        return array.clip(max(wanted.min, held.min), min(wanted.max, held.max)).astype(wanted.dtype)
+
+    def has_other_integers(self, array: Any) -> bool:
+        return numpy_library().has_other_integers(array)
 
     def give_back(self, tensor: Tensor) -> Any:
         import cupy
@@ -329,6 +354,9 @@ class _Jax(_Dlpack):
 
     def cast(self, array: Any, dtype: int) -> Any:
         return array.astype(_NumPy.dtypes[dtype])
+
+    def has_other_integers(self, array: Any) -> bool:
+        return numpy_library().has_other_integers(array)
 
     def give_back(self, tensor: Tensor) -> Any:
         import jax

@@ -128,12 +128,15 @@ class Arguments:
                 f"{info.name}: {name} requires grad, and gpunn.ops records no gradients; use torch.ops.gpunn."
                 f"{info.name} of gpunn.torch, gpunn.ops.vjp, or hand over {name}.detach()"
             )
+        given = array
+        if codes and codes[0] in (I32, I64) and library.has_other_integers(array):
+            array = library.cast(array, codes[0])
         described, keep = library.describe(array, self.place)
         if described[1] in INTEGERS and codes and described[1] not in codes and codes[0] in (I32, I64):
             array = library.cast(array, codes[0])
             described, keep = library.describe(array, self.place)
-            if i in info.mutated:
-                raise UsageError(f"{info.name}: {name} changes in place, so it must be {DTYPES[codes[0]]}")
+        if array is not given and i in info.mutated:
+            raise UsageError(f"{info.name}: {name} changes in place, so it must be {DTYPES[codes[0]]}")
         if i in info.mutated:
             if library.name in ("numpy", "torch") and keep is not array:
                 raise UsageError(f"{info.name}: {name} changes in place, so it must be contiguous")

@@ -50,16 +50,17 @@ typedef struct gpunn_model_options {
   const char* backend;        /* a plugin's name or file, or "auto"; NULL: as trained */
   int64_t device;             /* counted from 0, or GPUNN_AS_TRAINED */
   int64_t threads;            /* of the backend on the host, for one call; 0: its choice; or GPUNN_AS_TRAINED */
-  int64_t max_batch;          /* rows that one call may bring */
-  int64_t calls;              /* most rows of one call */
-  const char* const* plugins; /* at the same time; 0: one for each processor, at most 8 */
-  uint64_t n_plugins;
+  int64_t max_batch;          /* most rows of one call */
+  int64_t calls;              /* that run at the same time; 0: one for each processor, at most 8 */
+  const char* const* plugins; /* files and folders to find backends in, besides the usual places; NULL if there are 0 */
+  uint64_t n_plugins;         /* entries of plugins */
 } gpunn_model_options;
 
 /* Sets the defaults. `struct_size` is sizeof(gpunn_model_options). */
 GPUNN_API gpunn_result gpunn_model_options_init(gpunn_model_options* options, uint32_t struct_size);
 
-/* Opens a run folder (its best checkpoint), a checkpoint or an ONNX file. `options` may be NULL. */
+/* Opens a run folder (its best checkpoint), a checkpoint, an engine or an ONNX file. `options` may be NULL. Fails if
+ * calls of max_batch rows need more memory than is free. */
 GPUNN_API gpunn_result gpunn_model_load(const char* path, const gpunn_model_options* options, gpunn_model** model);
 GPUNN_API gpunn_result gpunn_model_destroy(gpunn_model* model);
 
@@ -68,7 +69,7 @@ typedef struct gpunn_model_info {
   uint32_t struct_size;
   uint32_t n_inputs;
   uint32_t n_outputs;
-  uint32_t n_classes;
+  uint32_t n_classes; /* names of gpunn_model_class: classes, labels or target columns */
   int64_t max_batch;
   const char* name;    /* of the experiment */
   const char* task;    /* "classification" */
@@ -93,7 +94,8 @@ typedef struct gpunn_model_tensor {
 /* Fills `tensor` with the type of the input or output `index`, counted from 0. */
 GPUNN_API gpunn_result gpunn_model_input(gpunn_model* model, uint32_t index, gpunn_model_tensor* tensor);
 GPUNN_API gpunn_result gpunn_model_output(gpunn_model* model, uint32_t index, gpunn_model_tensor* tensor);
-/* Sets `name` to the name of class `index`. It is valid until the model is destroyed. */
+/* Sets `name` to the name of the class, label or target column `index`, counted from 0. It is valid until the model is
+ * destroyed. */
 GPUNN_API gpunn_result gpunn_model_class(gpunn_model* model, uint32_t index, const char** name);
 
 /* The caller's memory for `rows` rows of an input or output. */
