@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gpunn import _core
 from gpunn.errors import UsageError
@@ -48,10 +48,13 @@ class Backend:
         if not text.startswith("{"):
             return Backend(text)
         try:
-            options = json.loads(text)
-            return Backend(**{name: tuple(one) if isinstance(one, list) else one for name, one in options.items()})
-        except (ValueError, TypeError) as error:
-            raise UsageError(f"expected a backend's name, a path or the options of one as JSON, found {text!r}") from error
+            read: Any = json.loads(text).items()
+            options: Any = {name: tuple(one) if isinstance(one, list) else one for name, one in read}
+            return Backend(**options)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise UsageError(
+                f"expected a backend's name, a path or the options of one as JSON, found {text!r}"
+            ) from error
 
     def engine(self, device: int = 0, precision: str = "fp32") -> _core.Engine:
         """The backend, opened on a device. It stays open until the process ends. Its own ``precision`` has priority."""

@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import fx, nn
 from torch.autograd import forward_ad
+from torch.nn import functional
 
 from gpunn import _core
 from gpunn.errors import UsageError
 from gpunn.ops import _backend
-from gpunn.ops._call import info_of
+from gpunn.ops._arrays import F32
+from gpunn.ops._call import OpInfo, info_of
 from gpunn.torch._precision import PRODUCTS, flag_of
 from gpunn.torch._prepared import Differentiation, Form, Prepared, is_channels_last, prepare
 from gpunn.torch._state import computes_only, is_plain, process
@@ -83,14 +84,19 @@ def twin_of(example: nn.Module, knows: Sequence[str], refuses: Any, op: Any) -> 
         reason,
         op,
         frozenset(settings | {*example._parameters, *example._buffers} | (names & set(dir(original)))),
-        tuple((vars(F), name, vars(F)[name]) for name in sorted(names & vars(F).keys()) if callable(vars(F)[name])),
+        tuple(
+            (vars(functional), name, vars(functional)[name])
+            for name in sorted(names & vars(functional).keys())
+            if callable(vars(functional)[name])
+        ),
         tuple((getattr, (original, name), getattr(original, name)) for name in sorted(methods)),
     )
 
 
 def _code_of(original: type[nn.Module]) -> tuple[set[str], set[str]]:
     """The names in the code of a class's forward and of the methods that it calls, and these methods."""
-    names, methods = {"forward"}, set()
+    names: set[str] = {"forward"}
+    methods: set[str] = set()
     while found := {name for name in names - methods if isinstance(getattr(original, name, None), types.FunctionType)}:
         methods |= found
         for name in found:
@@ -207,7 +213,12 @@ class Pytorch:
     def __init__(self, twin: Twin, of: ModuleOp, settings: dict[str, Any]) -> None:
         self.original, self.of = twin.original, of
         self.in_place = settings.get("inplace", False)
+        self.dtypes: tuple[torch.dtype, ...] = ()
+        """Those in which PyTorch computes, by which gpunn's results are made."""
         self.settings = {**settings, **({"inplace": False} if "inplace" in settings else {})}
+
+    def recomputed(self, *tensors: torch.Tensor) -> torch.Tensor:
+        return self([one.to(dtype) for one, dtype in zip(tensors, self.dtypes, strict=True)])
 
     def __call__(self, tensors: Sequence[Any]) -> torch.Tensor:
         module: Any = object.__new__(self.original)
@@ -243,11 +254,18 @@ class Pytorch:
             tensors = []
             for one, kind, wanted in zip(inputs, differentiation.kinds, differentiation.wanted, strict=True):
                 # The gradient does not depend on the numbers of a tensor that was not saved.
-                given = dy.new_zeros(kind.sizes or kind.shape, dtype=kind.dtype) if one is None else one.view_as(one)
+                sizes = kind.sizes or kind.shape
+                given = torch.zeros(sizes, dtype=kind.dtype, device=dy.device) if one is None else one.view_as(one)
                 tensors.append(given.requires_grad_() if wanted and not given.requires_grad else given)
             targets = [one for one, wanted in zip(tensors, differentiation.wanted, strict=True) if wanted]
-            found = iter(torch.autograd.grad(self(tensors), targets, dy, create_graph=again))
-        return (None, *(next(found) if want else None for want in differentiation.wanted))
+            if torch._C._functorch.peek_interpreter_stack() is None:
+                found = iter(torch.autograd.grad(self.recomputed(*tensors), targets, dy, create_graph=again))
+                return (None, *(next(found) if want else None for want in differentiation.wanted))
+        # Several output gradients at once, as of is_grads_batched=True.
+        _, pull = torch.func.vjp(self.recomputed, *tensors)
+        with torch.set_grad_enabled(again):
+            gradients = pull(dy)
+        return (None, *(one if want else None for one, want in zip(gradients, differentiation.wanted, strict=True)))
 
 
 # --- Autograd ---
@@ -319,7 +337,8 @@ class _Direct:
         of, settings, input = pytorch.of, pytorch.settings, tensors[0]
         self.count = len(tensors)
         requires = tuple([one.requires_grad for one in tensors])
-        records = _gradients_are_on() and any(requires)
+        inference = torch.is_inference_mode_enabled()
+        records = _gradients_are_on() and any(requires) and not inference
         self.over = bool(pytorch.in_place)
         if not _backend.works_on(settings["_gpunn_backend"] or None, input.is_cuda, max(0, input.get_device())):
             return f"a backend that does not work on '{input.device}'"
@@ -327,20 +346,25 @@ class _Direct:
             return "an empty input"
         if any(one.device != input.device for one in tensors):
             return "tensors of several devices"
-        if (records or self.over) and torch.is_inference_mode_enabled() != input.is_inference():
+        if (records or self.over) and not inference and any(one.is_inference() for one in tensors):
             return "a tensor of inference mode"
         try:
             expected = pytorch.tried(tensors)
             given = {**of.attributes(types.SimpleNamespace(**settings), input), "backend": settings["_gpunn_backend"]}
         except Exception as error:  # PyTorch's own code raises it again
             return str(error)
-        self.prepared = _prepared(of, given, tensors, expected)
-        if self.prepared is None and torch.is_autocast_enabled(input.device.type):
-            self.casts = (expected.dtype,) * len(tensors)
-            tensors = tuple([one.detach().to(expected.dtype) for one in tensors])
-            self.prepared = _prepared(of, given, tensors, expected)
-        if self.prepared is None:
-            return f"{', '.join(sorted({str(one.dtype) for one in tensors}))}, which the op does not take as PyTorch does"
+        lows = (None, expected.dtype) if torch.is_autocast_enabled(input.device.type) else (None,)
+        for low in lows:
+            dtypes = tuple([_dtype_for(info_of(of.op), i, one, low) for i, one in enumerate(tensors)])
+            self.casts = dtypes if any(d != one.dtype for d, one in zip(dtypes, tensors, strict=True)) else None
+            taken = tuple([one.detach().to(dtype) for one, dtype in zip(tensors, dtypes, strict=True)])
+            self.prepared = _prepared(of, given, taken, expected)
+            if self.prepared is not None:
+                pytorch.dtypes = tuple([low or one.dtype for one in tensors])
+                break
+        else:
+            found = sorted({str(one.dtype) for one in tensors})
+            return f"{', '.join(found)}, which the op does not take as PyTorch does"
         if self.over and not (self.prepared.is_direct and self.casts is None):
             return "in place on a tensor with gaps"
         if records:
@@ -362,6 +386,15 @@ class _Direct:
         if self.call is not None:
             return First.apply(self.call, *tensors)  # type: ignore[no-any-return]
         return (self.prepared.run_over(*tensors) if self.over else self.prepared.run(tensors))[0]  # type: ignore[no-any-return]
+
+
+def _dtype_for(info: OpInfo, i: int, tensor: torch.Tensor, low: torch.dtype | None) -> torch.dtype:
+    """The dtype in which an op takes a tensor: ``low`` of autocast, or f32 for halves where it takes no other."""
+    if i in info.mutated or tensor.dtype not in _FLOATING:
+        return tensor.dtype
+    if info.input(i)["floating"]:
+        return low or tensor.dtype
+    return torch.float32 if info.input_codes(i) == (F32,) else tensor.dtype
 
 
 def _prepared(
@@ -463,13 +496,14 @@ def _study(module: Any, twin: Twin, input: torch.Tensor) -> tuple[_Direct, tuple
         made.reason = made.prepare(Pytorch(twin, of, look.settings), tensors[:count])
     guard = _guard_of(tensors)
     if guard is not None:
-        parts = [
+        parameters, buffers = (
             [(name, one is not None, -1 if one is None else names.index(name) + 1) for name, one in part.items()]
             for part in (module._parameters, module._buffers)
-        ]
+        )
         watched = [(forward_ad.__dict__, "_current_level", -1), (process, "forked", False), *twin.functions]
         conditions = [*_conditions(module, of.op if of is not None else "", tensors), *twin.methods]
-        made.match = _core.ModuleCall(guard, len(tensors), look.attributes, *parts, watched, conditions).match
+        seen = _core.ModuleCall(guard, len(tensors), look.attributes, parameters, buffers, watched, conditions)
+        made.match = seen.match
         known = module.__dict__["_gpunn_known"]
         known.calls = [made, *known.calls[: _MOST_KNOWN - 1]]
     return made, tensors
@@ -490,7 +524,7 @@ def _compiled(module: Any, input: torch.Tensor) -> torch.Tensor:
             given = {**of.attributes(module, input), "backend": str(module.__dict__["_gpunn_backend"])}
             results = getattr(torch.ops.gpunn, of.op)(*tensors, **given)
             y = results[0] if isinstance(results, tuple) else results
-            return y if of.shapes is None else y.reshape((*input.shape[:-1], y.shape[-1]))
+            return y if of.shapes is None else y.reshape((*input.shape[:-1], -1))
     return twin.original.forward(module, input)  # type: ignore[no-any-return]
 
 

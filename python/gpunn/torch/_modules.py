@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,7 +34,7 @@ def _any(module: Any, input: torch.Tensor) -> bool:
 
 
 def _has_images(module: Any, input: torch.Tensor) -> bool:
-    return input.dim() == 4
+    return bool(input.dim() == 4)
 
 
 # --- Products ---
@@ -71,7 +70,7 @@ def _linear_shapes(tensors: Sequence[torch.Tensor]) -> tuple[tuple[int, ...], ..
 
 
 def _has_columns(module: Any, input: torch.Tensor) -> bool:
-    return input.dim() > 0 and input.shape[-1] == module.weight.shape[1]
+    return bool(input.dim() > 0 and input.shape[-1] == module.weight.shape[1])
 
 
 _LINEAR = ModuleOp("matmul", _linear_attributes, _has_columns, ("weight",), shapes=_linear_shapes)
@@ -98,7 +97,7 @@ def _batch_norm_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
 def _has_channels(module: Any, input: torch.Tensor) -> bool:
     dims = (4,) if isinstance(module, nn.BatchNorm2d) else (2, 3)
     many = not module.training or input.numel() > input.shape[1]
-    return input.dim() in dims and input.shape[1] == module.weight.shape[0] and many
+    return bool(input.dim() in dims and input.shape[1] == module.weight.shape[0] and many)
 
 
 _OF_BATCH_NORM: Any = (_has_channels, ("weight", "bias"), ("running_mean", "running_var"))
@@ -127,7 +126,8 @@ def _layer_norm_shapes(tensors: Sequence[torch.Tensor]) -> tuple[tuple[int, ...]
 
 
 def _has_rows(module: Any, input: torch.Tensor) -> bool:
-    return tuple(input.shape[-len(module.normalized_shape) :]) == tuple(module.normalized_shape)
+    shape = tuple(module.normalized_shape)
+    return tuple(input.shape[-len(shape) :]) == shape == tuple(module.weight.shape)
 
 
 _LAYER_NORM = ModuleOp("layer_norm", _norm_attributes, _has_rows, ("weight", "bias"), shapes=_layer_norm_shapes)

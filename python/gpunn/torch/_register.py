@@ -12,7 +12,6 @@ from gpunn.errors import UsageError
 from gpunn.ops._arrays import F32
 from gpunn.ops._backend import engine_for
 from gpunn.ops._call import CATALOGUE, OpInfo, info_of
-
 from gpunn.torch._precision import PRODUCTS, allowed
 from gpunn.torch._prepared import (
     ARRAYS,
@@ -124,23 +123,37 @@ def _fake(info: OpInfo) -> Callable[..., Any]:
 
 
 class _Once(torch.autograd.Function):
-    """Results that can't be differentiated, though they depend on tensors that require a gradient."""
+    """Results that depend on other tensors in a way that can't be differentiated."""
 
     @staticmethod
-    def forward(ctx: Any, what: str, *tensors: torch.Tensor) -> Any:
+    def forward(ctx: Any, what: str, count: int, *tensors: torch.Tensor) -> Any:
         ctx.what = what
-        return tuple(one.view_as(one) for one in tensors)
+        return tuple(one.view_as(one) for one in tensors[:count])
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
         raise UsageError(f"{ctx.what} has no gradient; use PyTorch's functions, or detach what does not need one")
 
 
-def once(what: str, results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The results, which raise when a gradient flows back to them. ``what`` they are."""
-    if not torch.is_grad_enabled():
+def once(what: str, results: Sequence[torch.Tensor], of: Sequence[Any]) -> list[torch.Tensor]:
+    """The results. A gradient that flows back from them to the tensors that they were made of raises an error."""
+    depends = [one for one in of if isinstance(one, torch.Tensor) and one.requires_grad]
+    if not depends or not results or not torch.is_grad_enabled():
         return list(results)
-    return list(_Once.apply(what, *(one.detach().requires_grad_() for one in results)))
+    return list(_Once.apply(what, len(results), *(one.detach() for one in results), *depends))
+
+
+class _Link(torch.autograd.Function):
+    """An empty tensor that stands for its inputs in autograd's graph, and holds none of their memory."""
+
+    @staticmethod
+    def forward(ctx: Any, *tensors: torch.Tensor) -> torch.Tensor:
+        ctx.count = len(tensors)
+        return tensors[0].new_empty(0)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        return (None,) * ctx.count  # of a first gradient, which is not its
 
 
 def _refuse_tangents(name: str, tensors: Sequence[Any]) -> None:
@@ -183,9 +196,7 @@ def _vjp_autograd(info: OpInfo, overload: Any) -> Callable[..., list[torch.Tenso
         _refuse_tangents(f"{info.name}_vjp", given)
         with torch._C._AutoDispatchBelowAutograd():
             found = overload.redispatch(keyset & _AFTER_AUTOGRAD, cotangent, inputs, outputs, *args, **attributes)
-        # Of what was saved, autograd knows the inputs only.
-        depends = _records(given) or (torch.is_grad_enabled() and any(one is not None for one in outputs))
-        return once(f"the gradient of gpunn's {info.name}", found) if depends else found
+        return once(f"the gradient of gpunn's {info.name}", found, given)
 
     return run
 
@@ -204,10 +215,10 @@ class _Differentiable(torch.autograd.Function):
     """A recorded call with all its outputs. The first has a gradient."""
 
     @staticmethod
-    def forward(ctx: Any, call: _Recorded, *tensors: Any) -> Any:
+    def forward(ctx: Any, call: _Recorded, link: torch.Tensor | None, *tensors: Any) -> Any:
         found = call.run(tensors)
         results = list(found) if isinstance(found, (tuple, list)) else [] if found is None else [found]
-        ctx.save_for_backward(*call.differentiation.saved(tensors, tuple(results)))
+        ctx.save_for_backward(link, *call.differentiation.saved(tensors, tuple(results)))
         ctx.call = call
         if len(results) > 1:
             ctx.mark_non_differentiable(*results[1:])
@@ -219,13 +230,17 @@ class _Differentiable(torch.autograd.Function):
         call: _Recorded = ctx.call
         of, dy = call.differentiation, cotangents[0] if cotangents else None
         if dy is None:
-            return (None,) * (1 + len(of.kinds))
+            return (None,) * (2 + len(of.kinds))
+        link, *saved = ctx.saved_tensors
         if call.prepared is not None and not torch.is_grad_enabled() and computes_only() and is_plain(dy):
-            return call.prepared.gradient(of, dy).run(dy, ctx.saved_tensors, not call.prepared.is_direct)
-        inputs, outputs = of.spread(ctx.saved_tensors)
+            gradient = call.prepared.gradient(of, dy)
+            return (None, *gradient.run(dy, tuple(saved), not call.prepared.is_direct))
+        inputs, outputs = of.spread(saved)
         overload = getattr(torch.ops.gpunn, f"{call.name}_vjp").default
-        found = iter(overload(dy, inputs, outputs, encode(of.kinds), of.wanted, **call.attributes))
-        return (None, *(next(found) if want else None for want in of.wanted))
+        with torch.no_grad():
+            gradients = overload(dy, inputs, outputs, encode(of.kinds), of.wanted, **call.attributes)
+        found = iter(once(f"the gradient of gpunn's {call.name}", gradients, [dy, link, *saved]))
+        return (None, None, *(next(found) if want else None for want in of.wanted))
 
 
 # Their results are constants wherever they have a derivative.
@@ -265,12 +280,18 @@ def _autograd(info: OpInfo, overload: Any) -> Callable[..., Any]:
             else:
                 kinds = [kind_of(info, i, tensor) for i, tensor in enumerate(tensors)]
                 of = Differentiation(info, settled(info, attributes)[0], kinds, requires)
-            return _Differentiable.apply(_Recorded(info.name, attributes, of, prepared, below_autograd), *tensors)
+            call = _Recorded(info.name, attributes, of, prepared, below_autograd)
+            # The graph knows outputs after the first as constants, though the gradient may read them.
+            hides = any(of.outputs[1:]) and any(
+                want and not kept for want, kept in zip(of.wanted, of.inputs, strict=True)
+            )
+            link = _Link.apply(*(one for one, want in zip(tensors, of.wanted, strict=True) if want)) if hides else None
+            return _Differentiable.apply(call, link, *tensors)
         found = below_autograd(tensors)
         results = list(found) if isinstance(found, tuple) else [] if found is None else [found]
         if info.name in _CONSTANT or not all(one.is_floating_point() for one in results):
             return found
-        return _results(once(f"gpunn's {info.name}", results))
+        return _results(once(f"gpunn's {info.name}", results, tensors))
 
     return run
 

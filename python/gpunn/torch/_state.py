@@ -21,7 +21,7 @@ os.register_at_fork(after_in_child=lambda: process.update(forked=True))
 
 def is_dual() -> bool:
     """Whether tensors may have tangents."""
-    return forward_ad._current_level >= 0
+    return bool(forward_ad._current_level >= 0)
 
 
 def has_tangent(tensors: Sequence[Any]) -> bool:
