@@ -2091,8 +2091,11 @@ class ModuleCall:
     def __init__(
         self,
         guard: Callable[..., bool],
-        tensors: Sequence[tuple[str, str]],
-        settings: Sequence[tuple[str, Any]],
+        count: int,
+        attributes: Sequence[tuple[str, Any, bool]],
+        parameters: Sequence[tuple[str, bool, int]],
+        buffers: Sequence[tuple[str, bool, int]],
+        watched: Sequence[tuple[dict[str, Any], str, Any]],
         conditions: Sequence[tuple[Callable[..., Any], tuple[Any, ...], Any]],
     ) -> None: ...
     def match(self, dictionary: dict[str, Any], input: Any) -> tuple[Any, ...] | None:

@@ -73,7 +73,7 @@ def test_a_module_computes_what_it_did(make: Any, shape: tuple[int, ...], traini
         (nn.MaxPool2d(2, dilation=2), "dilation"),
         (nn.AvgPool2d(2, divisor_override=3), "divisor_override"),
         (nn.AdaptiveAvgPool2d(2), "output_size 2"),
-        (nn.LayerNorm((3, 4)), "more than one normalised dimension"),
+        (nn.LayerNorm(4, bias=False), "no weight or no bias"),
     ],
 )
 def test_what_gpunn_lacks_is_left_and_told(module: Any, reason: str) -> None:
@@ -181,23 +181,6 @@ def test_a_compiled_model_trains_as_it_did() -> None:
     assert losses(torch.compile(model, backend="aot_eager")) == pytest.approx(losses(small_net()), rel=1e-3)
 
 
-def test_images_become_channels_last_once() -> None:
-    """Gpunn's own kernels of the host are faster so. A plugin's may know no such order, and are not bypassed."""
-    x = torch.randn(2, 3, 8, 8)
-    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 4, 3))
-    gpunn.torch.replace(model, "cpu")
-    seen: list[bool] = []
-    for module in model:
-        module.register_forward_hook(
-            lambda _module, _inputs, y: seen.append(y.is_contiguous(memory_format=torch.channels_last))
-        )
-    model(x)
-    assert seen == [True] * 4
-    gpunn.torch.replace(model)
-    with gpunn.ops.use("cpu", threads=1):  # which might be a plugin
-        assert model(x).is_contiguous()
-
-
 def test_a_traced_model_calls_its_modules() -> None:
     model = small_net().eval()
     x = torch.randn(2, 3, 12, 12)
@@ -263,9 +246,7 @@ def test_copies_of_a_module_that_has_run(tmp_path: Path) -> None:
     torch.save(model, tmp_path / "model.pt")
     for other in (copy.deepcopy(model), torch.load(tmp_path / "model.pt", weights_only=False)):
         assert torch.equal(other(x), y)
-    model.double()
-    with pytest.raises(gpunn.UsageError, match="must be f32"):
-        model(x.double())
+    torch.testing.assert_close(model.double()(x.double()).float(), y, rtol=1e-4, atol=1e-5)
 
 
 def test_a_tensor_with_a_negative_bit_has_the_numbers_that_it_shows() -> None:

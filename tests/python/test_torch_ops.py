@@ -213,3 +213,51 @@ def test_products_on_a_gpu_may_round_as_pytorch_allows() -> None:
         assert allowed("matmul", False) == "fp32"
     finally:
         torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = convolutions, products
+
+
+@pytest.mark.parametrize("name", sorted(n for n in SAMPLES if CATALOGUE[n]["differentiable"]))
+def test_a_second_derivative_is_refused_or_none(name: str) -> None:
+    """An op whose gradient depends on its input must raise, since the value would be 0 without a word."""
+    arguments, attributes, trained = sample(name)
+    result = op_of(name)(*arguments, **attributes)
+    y = (result[0] if isinstance(result, (tuple, list)) else result).sin()
+    (dx,) = torch.autograd.grad(y.sum(), trained[:1], create_graph=True)
+    assert dx.requires_grad
+    with pytest.raises(gpunn.UsageError, match=f"the gradient of gpunn's {name} has no gradient"):
+        torch.autograd.grad(dx.square().sum(), trained[:1], allow_unused=True)
+
+
+@pytest.mark.parametrize("name", sorted(n for n in SAMPLES if CATALOGUE[n]["differentiable"]))
+def test_forward_mode_and_transformations_are_refused(name: str) -> None:
+    arguments, attributes, trained = sample(name)
+    given = [one.detach() for one in (arguments[0] if info_of(name).repeated else arguments)]
+    i = next(i for i, one in enumerate(arguments[0] if info_of(name).repeated else arguments) if one is trained[0])
+
+    def function(x: Any) -> Any:
+        moved = [x if j == i else one for j, one in enumerate(given)]
+        result = op_of(name)(*((moved,) if info_of(name).repeated else moved), **attributes)
+        return result[0] if isinstance(result, (tuple, list)) else result
+
+    with pytest.raises(gpunn.UsageError, match="no derivative in forward mode"):
+        torch.func.jvp(function, (given[i],), (given[i],))
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(given[i], given[i])
+        with pytest.raises(gpunn.UsageError, match="no derivative in forward mode"):
+            function(dual)
+        with pytest.raises(gpunn.UsageError, match="has a tangent"):
+            gpunn.ops.relu(dual)
+    with pytest.raises(RuntimeError, match="functorch transforms"):
+        torch.func.grad(lambda x: function(x).sum())(given[i])
+    with pytest.raises(gpunn.UsageError, match="has no gradient"):
+        torch.autograd.functional.jvp(function, given[i], given[i])
+
+
+def test_ops_without_a_gradient_do_not_lose_one() -> None:
+    x = torch.randn(3, 4, requires_grad=True)
+    y = x.sum() + torch.ops.gpunn.relu_backward(x, x).sum()
+    with pytest.raises(gpunn.UsageError, match="relu_backward has no gradient"):
+        y.backward()
+    (torch.ops.gpunn.less(x, x + 1) * x).sum().backward()
+    assert torch.equal(x.grad, torch.ones(3, 4))
+    with pytest.raises(gpunn.UsageError, match="changes in place and can't require grad"):
+        torch.ops.gpunn.sgd_update(torch.zeros(4, requires_grad=True), torch.zeros(4), torch.tensor(0.1))

@@ -262,7 +262,10 @@ class _Torch(Library):
         return kind not in self.codes and not kind.is_floating_point and not kind.is_complex
 
     def is_recorded(self, array: Any) -> bool:
-        return bool(array.requires_grad and self.torch.is_grad_enabled())
+        if array.requires_grad and self.torch.is_grad_enabled():
+            return True
+        forward = self.torch.autograd.forward_ad
+        return forward._current_level >= 0 and forward.unpack_dual(array).tangent is not None
 
     def stream(self, place: Place) -> int:
         return int(self.torch._C._cuda_getCurrentRawStream(place.device)) if place.cuda else 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import json
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 from gpunn import _core
 from gpunn.errors import UsageError
@@ -32,6 +33,28 @@ class Backend:
     alternatives: bool = True
     kernels: tuple[str, ...] = field(default=())
     plugins: tuple[str, ...] = field(default=())
+
+    @property
+    def text(self) -> str:
+        """The backend by its content, which any process can read: the name, or JSON with the options that are set."""
+        given = {one.name: getattr(self, one.name) for one in fields(self)}
+        chosen = {one.name: given[one.name] for one in fields(self) if given[one.name] != one.default}
+        chosen["name"] = os.path.abspath(self.name) if os.path.isfile(self.name) and "/" in self.name else self.name
+        return chosen["name"] if len(chosen) == 1 else json.dumps(chosen)
+
+    @staticmethod
+    def of(text: str) -> Backend:
+        """The backend that ``text`` describes."""
+        if not text.startswith("{"):
+            return Backend(text)
+        try:
+            read: Any = json.loads(text).items()
+            options: Any = {name: tuple(one) if isinstance(one, list) else one for name, one in read}
+            return Backend(**options)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise UsageError(
+                f"expected a backend's name, a path or the options of one as JSON, found {text!r}"
+            ) from error
 
     def engine(self, device: int = 0, precision: str = "fp32") -> _core.Engine:
         """The backend, opened on a device. It stays open until the process ends. Its own ``precision`` has priority."""
@@ -91,22 +114,29 @@ def chosen() -> Backend | None:
 
 
 def named(backend: str | Backend | None) -> Backend | None:
-    """The backend of that name, with default options."""
+    """The backend of that name, or of that text with options."""
     if backend is None or isinstance(backend, Backend):
         return backend
     found = _named.get(backend)
     if found is None:
         if not isinstance(backend, str):
             raise UsageError(f"backend must be a name, a path or a gpunn.ops.Backend, is {type(backend).__name__}")
-        found = _named[backend] = Backend(backend)
+        found = _named[backend] = Backend.of(backend)
     return found
+
+
+def _wanted(backend: str | Backend | None, cuda: bool) -> Backend:
+    return named(backend) or chosen() or (_ON_CUDA if cuda else _ON_HOST)
+
+
+def works_on(backend: str | Backend | None, cuda: bool, device: int, precision: str = "fp32") -> bool:
+    """Whether the backend works on arrays in host memory or on a CUDA device. Raises if it can't be opened."""
+    return _wanted(backend, cuda).engine(device if cuda else 0, precision).on_host != cuda
 
 
 def engine_for(backend: str | Backend | None, cuda: bool, device: int, precision: str = "fp32") -> _core.Engine:
     """The engine for arrays in host memory or on a CUDA device; ``precision`` where the backend's options name none."""
-    wanted = named(backend) or chosen()
-    if wanted is None:
-        wanted = _ON_CUDA if cuda else _ON_HOST
+    wanted = _wanted(backend, cuda)
     engine = wanted.engine(device if cuda else 0, precision)
     if engine.on_host == cuda:
         where = f"cuda:{device}" if cuda else "in host memory"

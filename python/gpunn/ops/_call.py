@@ -125,8 +125,8 @@ class Arguments:
             array = library.scalar(array, code, self.place)
         elif library.is_recorded(array):
             raise UsageError(
-                f"{info.name}: {name} requires grad, and gpunn.ops records no gradients; use torch.ops.gpunn."
-                f"{info.name} of gpunn.torch, gpunn.ops.vjp, or hand over {name}.detach()"
+                f"{info.name}: {name} requires grad or has a tangent, and gpunn.ops records no gradients; use "
+                f"torch.ops.gpunn.{info.name} of gpunn.torch, gpunn.ops.vjp, or hand over {name}.detach()"
             )
         given = array
         if codes and codes[0] in (I32, I64) and library.has_other_integers(array):

@@ -12,16 +12,14 @@ name of the plugin that runs an op, or the path of a plugin's file.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from torch import nn
 
-from gpunn.ops import _backend
 from gpunn.ops._backend import Backend
-from gpunn.torch._direct import forget
-from gpunn.torch._modules import COUNTERPARTS, seen_whole
+from gpunn.torch._direct import forget, lacks_dtype
+from gpunn.torch._modules import COUNTERPARTS
 from gpunn.torch._register import registered
 
 __all__ = ["Backend", "Report", "registered", "replace", "restore"]
@@ -46,22 +44,6 @@ class Report:
         return "\n".join(lines) or "nothing to replace"
 
 
-_lock = threading.Lock()
-
-
-def _name_of(backend: str | Backend) -> str:
-    """A name by which ops find the backend with its options."""
-    if isinstance(backend, str):
-        return backend
-    with _lock:
-        for name, known in _backend._named.items():
-            if known == backend:
-                return name
-        name = f"{backend.name}#{len(_backend._named)}"
-        _backend._named[name] = backend
-        return name
-
-
 def replace(model: nn.Module, backend: str | Backend = "", *, only: Sequence[type[nn.Module]] | None = None) -> Report:
     """Has the modules of a model run on gpunn, in place, and tells which.
 
@@ -70,25 +52,22 @@ def replace(model: nn.Module, backend: str | Backend = "", *, only: Sequence[typ
     alone. ``backend`` is a plugin's name, the path of its ``.so`` file or a ``gpunn.ops.Backend``; by default ``cpu``,
     and the best CUDA backend for tensors there. ``only`` limits it to some classes, as ``[nn.Conv2d]``.
     """
-    name = _name_of(backend)
-    report = Report(name)
+    chosen = backend if isinstance(backend, Backend) else Backend.of(backend)
+    report = Report(chosen.text)
     for path, module in model.named_modules():
         kind = type(module)
-        found = COUNTERPARTS.get(kind)
-        if found is None:
-            if hasattr(kind, "_gpunn_original"):  # replaced before: another backend
-                object.__setattr__(module, "_gpunn_backend", name)
-                report.replaced[path] = kind.__name__
+        twin = COUNTERPARTS.get(kind, kind).__dict__.get("_gpunn_twin")
+        if twin is None:
             continue
         if only is not None and not issubclass(kind, tuple(only)):
             continue
-        counterpart, refuses = found
-        reason = refuses(module)
+        reason = twin.refuses(module) or lacks_dtype(module)
         if reason is not None:
             report.left[path] = f"{kind.__name__} with {reason}"
             continue
-        module.__class__ = counterpart
-        object.__setattr__(module, "_gpunn_backend", name)
+        if kind in COUNTERPARTS:
+            module.__class__ = COUNTERPARTS[kind]
+        object.__setattr__(module, "_gpunn_backend", chosen.text)
         report.replaced[path] = kind.__name__
     return report
 
@@ -96,13 +75,9 @@ def replace(model: nn.Module, backend: str | Backend = "", *, only: Sequence[typ
 def restore(model: nn.Module) -> None:
     """Undoes ``replace``."""
     for module in model.modules():
-        original = getattr(type(module), "_gpunn_original", None)
-        if original is not None:
-            module.__class__ = original
-            module.__dict__.pop("_gpunn_backend", None)
+        if module.__dict__.pop("_gpunn_backend", None) is not None:
             forget(module)
-
-
-for _original, (_counterpart, _) in COUNTERPARTS.items():
-    _counterpart._gpunn_original = _original  # type: ignore[attr-defined]
-    _counterpart.forward = seen_whole(_counterpart.forward)  # type: ignore[method-assign]
+        # A class that PyTorch derived for parametrizations stays, and runs PyTorch's code without a backend.
+        twin = type(module).__dict__.get("_gpunn_twin")
+        if twin is not None:
+            module.__class__ = twin.original

@@ -1,106 +1,110 @@
-"""Calls of prepared ops that pass PyTorch's dispatcher by: the dispatcher costs more than a small kernel."""
+"""Calls of modules. A call that gpunn has seen before, with everything equal that changes its answer, passes PyTorch's
+dispatcher by, which costs more than a small kernel. Whatever gpunn does not know runs PyTorch's own code."""
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
+from torch import fx, nn
+from torch.autograd import forward_ad
+from torch.nn import functional
 
 from gpunn import _core
+from gpunn.errors import UsageError
 from gpunn.ops import _backend
-from gpunn.ops._call import info_of
+from gpunn.ops._arrays import F32
+from gpunn.ops._call import OpInfo, info_of
 from gpunn.torch._precision import PRODUCTS, flag_of
-from gpunn.torch._prepared import Differentiation, Prepared, encode, prepare
+from gpunn.torch._prepared import Differentiation, Form, Prepared, is_channels_last, prepare
+from gpunn.torch._state import computes_only, is_plain, process
 
 _MOST_KNOWN = 8
-
-
-_PLAIN = (torch.Tensor, nn.Parameter)
-_dispatch_modes = torch._C._len_torch_dispatch_stack
-_function_modes = torch._C._len_torch_function_stack
-_transformation = torch._C._functorch.peek_interpreter_stack
 _gradients_are_on = torch.is_grad_enabled
 _is_compiling = torch.compiler.is_compiling
 
 
-def _computes_only(tensor: torch.Tensor) -> bool:
-    """Whether no mode and no transformation wants to see an op: no fake tensors, no tracing, no vmap. A tensor with a
-    negative bit has other numbers than its memory."""
-    plain = type(tensor) in _PLAIN and not tensor.is_neg()
-    return plain and _dispatch_modes() == 0 and _transformation() is None
+class ModuleOp(NamedTuple):
+    """The op that a module is."""
+
+    op: str
+    attributes: Callable[[Any, torch.Tensor], dict[str, Any]]
+    """Of a module for an input."""
+    fits: Callable[[Any, torch.Tensor], bool]
+    """Whether the input has a shape that the module accepts and the op computes."""
+    parameters: tuple[str, ...] = ()
+    """Its inputs after the first."""
+    buffers: tuple[str, ...] = ()
+    """Its inputs after these."""
+    shapes: Callable[[Sequence[torch.Tensor]], tuple[tuple[int, ...], ...]] | None = None
+    """The shapes of the inputs in the kernel, if they are not those of the tensors."""
+    from_output: Callable[[dict[str, Any], torch.Tensor, torch.Tensor], torch.Tensor] | None = None
+    """PyTorch's gradient of the input, of the module's settings, the output's gradient and the output."""
 
 
-class Recorded(NamedTuple):
-    """A call that autograd records."""
+class Twin(NamedTuple):
+    """A class of ``torch.nn`` and what gpunn knows of it."""
 
-    prepared: Prepared
-    differentiation: Differentiation
-    vjp: Callable[..., list[torch.Tensor]]
-    over: bool = False  # the output takes the place of the only input
-
-
-class Differentiable(torch.autograd.Function):
-    """A recorded call with all its outputs. The first has a gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, call: Recorded, *tensors: torch.Tensor) -> Any:
-        ctx.call = call
-        results = call.prepared.run(tensors)
-        ctx.save_for_backward(*call.differentiation.saved(tensors, results))
-        ctx.set_materialize_grads(False)
-        if len(results) == 1:
-            return results[0]
-        ctx.mark_non_differentiable(*results[1:])
-        return results
-
-    @staticmethod
-    def backward(ctx: Any, *cotangents: torch.Tensor | None) -> Any:
-        call, dy = ctx.call, cotangents[0]
-        if dy is None:
-            return (None,) * (1 + len(call.differentiation.kinds))
-        saved = ctx.saved_tensors
-        # A gradient of gradients, which there is none of, is refused by the dispatcher.
-        if not _gradients_are_on() and _computes_only(dy):
-            return call.prepared.gradient(call.differentiation, dy, saved)
-        return flows_of(call.differentiation, call.vjp(dy, saved, call.differentiation))
+    original: type[nn.Module]
+    knows: frozenset[str]
+    """The attributes of a module that its forward reads and that ``refuses`` and ``op`` respect."""
+    refuses: Callable[[Any], str | None]
+    """Why a module as it is set now must run PyTorch's own code; None: gpunn can run it."""
+    op: Callable[[Any], ModuleOp]
+    reads: frozenset[str]
+    """All names that its forward can read of a module."""
+    functions: tuple[tuple[Any, str, Any], ...]
+    """(dictionary, name, value) of the functions of PyTorch in its forward."""
+    methods: tuple[tuple[Any, tuple[Any, ...], Any], ...]
+    """(getattr, (class, name), value) of its methods."""
 
 
-class First(Differentiable):
-    """A recorded call with its first output alone."""
-
-    @staticmethod
-    def forward(ctx: Any, call: Recorded, *tensors: torch.Tensor) -> Any:
-        ctx.call = call
-        if call.over:
-            ctx.mark_dirty(*tensors)
-            results = call.prepared.run_over(*tensors)
-        else:
-            results = call.prepared.run(tensors)
-        ctx.save_for_backward(*call.differentiation.saved(tensors, results))
-        return results[0]
+_OWN = frozenset(nn.Module().__dict__)
 
 
-def flows_of(differentiation: Differentiation, gradients: Sequence[torch.Tensor]) -> tuple[torch.Tensor | None, ...]:
-    """A None, then the gradient of each input."""
-    found = iter(gradients)
-    return (None, *(next(found) if want else None for want in differentiation.wanted))
+def twin_of(example: nn.Module, knows: Sequence[str], refuses: Any, op: Any) -> Twin:
+    original = type(example)
+    names, methods = _code_of(original)
+    settings = set(example.__dict__) - _OWN
+    unknown = sorted(names & settings - set(knows))
+
+    def reason(module: Any) -> str | None:
+        if unknown:
+            return f"attribute '{unknown[0]}', which this version of gpunn does not know"
+        try:
+            return refuses(module)  # type: ignore[no-any-return]
+        except (AttributeError, TypeError, ValueError, IndexError) as error:
+            return f"settings that gpunn can't read: {error}"
+
+    return Twin(
+        original,
+        frozenset(knows),
+        reason,
+        op,
+        frozenset(settings | {*example._parameters, *example._buffers} | (names & set(dir(original)))),
+        tuple(
+            (vars(functional), name, vars(functional)[name])
+            for name in sorted(names & vars(functional).keys())
+            if callable(vars(functional)[name])
+        ),
+        tuple((getattr, (original, name), getattr(original, name)) for name in sorted(methods)),
+    )
 
 
-def vjp_of(name: str, attributes: dict[str, Any]) -> Callable[..., list[torch.Tensor]]:
-    """The registered gradient of an op: the gradients that are wanted."""
+def _code_of(original: type[nn.Module]) -> tuple[set[str], set[str]]:
+    """The names in the code of a class's forward and of the methods that it calls, and these methods."""
+    names: set[str] = {"forward"}
+    methods: set[str] = set()
+    while found := {name for name in names - methods if isinstance(getattr(original, name, None), types.FunctionType)}:
+        methods |= found
+        for name in found:
+            names |= set(getattr(original, name).__code__.co_names)
+    return names, methods
 
-    def run(dy: torch.Tensor, saved: Sequence[torch.Tensor], differentiation: Differentiation) -> list[torch.Tensor]:
-        inputs, outputs = differentiation.spread(saved)
-        types, wanted = encode(differentiation.kinds), differentiation.wanted
-        overload = getattr(torch.ops.gpunn, f"{name}_vjp").default
-        return overload(dy, inputs, outputs, types, wanted, **attributes)  # type: ignore[no-any-return]
 
-    return run
-
-
-# --- Modules ---
+# --- What a call looks like ---
 
 _Guard = Callable[..., bool]
 
@@ -122,8 +126,10 @@ def _guards_that_hold() -> Any:
     x = torch.zeros(2, 2)
     try:
         check = found(x, dynamic_dims_sizes=[[2, 2]], dynamic_dims_strides=[[2, 1]]).check
-        others = (x.double(), x.T, x[:1], x[0], torch.zeros(2, 2, requires_grad=True), x.to("meta"))
-        return found if check(torch.ones(2, 2)) and not any(check(one) for one in others) else None
+        others = (x.double(), x.T, x[:1], x[0], torch.zeros(2, 2, requires_grad=True), x.to("meta"), torch._neg_view(x))
+        with torch.autocast("cpu", torch.bfloat16):
+            holds = not check(x)
+        return found if holds and check(torch.ones(2, 2)) and not any(check(one) for one in others) else None
     except (TypeError, RuntimeError):
         return None
 
@@ -131,54 +137,295 @@ def _guards_that_hold() -> Any:
 _guards = _guards_that_hold()
 
 
-class ModuleOp(NamedTuple):
-    """The op that a class of modules is."""
+def _copied(value: Any) -> Any:
+    """A setting that can be compared later. Raises TypeError if it may change without a trace."""
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if type(value) in (tuple, list, torch.Size):
+        return type(value)(_copied(one) for one in value)
+    raise TypeError(f"is of type {type(value).__name__}")
 
-    op: str
-    attributes: Callable[[Any, torch.Tensor], dict[str, Any]]
-    """Of a module for an input."""
-    parameters: tuple[str, ...] = ()
-    """Its inputs after the first."""
-    buffers: tuple[str, ...] = ()
-    """Its inputs after these."""
-    settings: tuple[str, ...] = ()
-    """What the module has that the attributes are made of, besides the input's type."""
+
+class _Look:
+    """The attributes of a module, and which of them change its answer: those that the code of its class can read."""
+
+    def __init__(self, module: nn.Module, twin: Twin) -> None:
+        self.reason: str | None = None
+        self.settings: dict[str, Any] = {}
+        self.attributes: list[tuple[str, Any, bool]] = []
+        for name, value in module.__dict__.items():
+            if name not in twin.reads and name not in ("training", "_gpunn_backend"):
+                self.attributes.append((name, None, False))
+                continue
+            try:
+                kept = self.settings[name] = _copied(value)
+            except TypeError as error:
+                self.reason, kept = f"attribute '{name}', which {error}", None
+            if hasattr(twin.original, name) and name not in twin.knows and name != "training":
+                self.reason = f"a '{name}' of its own"
+            self.attributes.append((name, kept, self.reason is None))
+        missing = twin.knows - self.settings.keys()
+        if missing and self.reason is None:
+            self.reason = f"no attribute '{min(missing)}'"
+
+
+def _conditions(module: nn.Module, op: str, tensors: Sequence[torch.Tensor]) -> list[tuple[Any, tuple[Any, ...], Any]]:
+    """(function, arguments, answer) of what is set outside of the module and of its tensors."""
+    count = torch._C._len_torch_function_stack()
+    found: list[tuple[Any, tuple[Any, ...], Any]] = [
+        (torch.is_grad_enabled, (), torch.is_grad_enabled()),
+        (torch._C._len_torch_dispatch_stack, (), 0),
+        (torch._C._get_deterministic_algorithms, (), False),
+        (torch._C._len_torch_function_stack, (), count),
+        *((torch._C._get_function_stack_at, (i,), torch._C._get_function_stack_at(i)) for i in range(count)),
+    ]
+    if not module.__dict__["_gpunn_backend"]:
+        found.append((_backend._chosen.get, (), _backend.chosen()))
+    device = tensors[0].device.type
+    if torch.is_autocast_enabled(device):
+        found.append((torch.get_autocast_dtype, (device,), torch.get_autocast_dtype(device)))
+    if device == "cuda" and op in PRODUCTS:
+        read, arguments = flag_of(op)
+        found.append((read, arguments, read(*arguments)))
+    return found
+
+
+def _nothing_looks(twin: Twin) -> bool:
+    """Whether PyTorch would only compute, by the functions that gpunn knows. A default device changes the functions
+    that make tensors, and no other."""
+    modes = [torch._C._get_function_stack_at(i) for i in range(torch._C._len_torch_function_stack())]
+    return (
+        computes_only()
+        and not process["forked"]
+        and not torch._C._get_deterministic_algorithms()
+        and all(type(mode) is torch.utils._device.DeviceContext for mode in modes)
+        and all(functions.get(name) is function for functions, name, function in twin.functions)
+        and all(read(*arguments) is method for read, arguments, method in twin.methods)
+    )
+
+
+# --- PyTorch's own code ---
+
+
+class Pytorch:
+    """The module as it was at a call, with tensors that the caller chooses."""
+
+    def __init__(self, twin: Twin, of: ModuleOp, settings: dict[str, Any]) -> None:
+        self.original, self.of = twin.original, of
+        self.in_place = settings.get("inplace", False)
+        self.dtypes: tuple[torch.dtype, ...] = ()
+        """Those in which PyTorch computes, by which gpunn's results are made."""
+        self.settings = {**settings, **({"inplace": False} if "inplace" in settings else {})}
+
+    def recomputed(self, *tensors: torch.Tensor) -> torch.Tensor:
+        return self([one.to(dtype) for one, dtype in zip(tensors, self.dtypes, strict=True)])
+
+    def __call__(self, tensors: Sequence[Any]) -> torch.Tensor:
+        module: Any = object.__new__(self.original)
+        module.__dict__.update(nn.Module().__dict__)
+        module.__dict__.update(self.settings)
+        given = iter(tensors[1:])
+        unset = dict.fromkeys(("weight", "bias", "num_batches_tracked"))
+        module.__dict__["_parameters"] = {**unset, **{name: next(given) for name in self.of.parameters}}
+        module.__dict__["_buffers"] = {name: next(given) for name in self.of.buffers}
+        return self.original.forward(module, tensors[0])  # type: ignore[no-any-return]
+
+    def tried(self, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The result for these tensors, which stay as they are. Nothing is recorded."""
+        benchmark = torch.backends.cudnn.benchmark
+        try:
+            torch.backends.cudnn.benchmark = False
+            with torch.no_grad():
+                counted = 1 + len(self.of.parameters)
+                return self([one.detach() if i < counted else one.clone() for i, one in enumerate(tensors)])
+        finally:
+            torch.backends.cudnn.benchmark = benchmark
+
+    def gradient(
+        self, differentiation: Differentiation, dy: torch.Tensor, saved: Sequence[torch.Tensor]
+    ) -> tuple[torch.Tensor | None, ...]:
+        """A None, then the gradient of each input, which autograd records if it is to."""
+        again = _gradients_are_on()
+        inputs, outputs = differentiation.spread(saved)
+        with torch.enable_grad(), torch.autocast(dy.device.type, enabled=False):
+            if self.of.from_output is not None and outputs[0] is not None:
+                with torch.set_grad_enabled(again):
+                    return (None, self.of.from_output(self.settings, dy, outputs[0]))
+            tensors = []
+            for one, kind, wanted in zip(inputs, differentiation.kinds, differentiation.wanted, strict=True):
+                # The gradient does not depend on the numbers of a tensor that was not saved.
+                sizes = kind.sizes or kind.shape
+                given = torch.zeros(sizes, dtype=kind.dtype, device=dy.device) if one is None else one.view_as(one)
+                tensors.append(given.requires_grad_() if wanted and not given.requires_grad else given)
+            targets = [one for one, wanted in zip(tensors, differentiation.wanted, strict=True) if wanted]
+            if torch._C._functorch.peek_interpreter_stack() is None:
+                found = iter(torch.autograd.grad(self.recomputed(*tensors), targets, dy, create_graph=again))
+                return (None, *(next(found) if want else None for want in differentiation.wanted))
+        # Several output gradients at once, as of is_grads_batched=True.
+        _, pull = torch.func.vjp(self.recomputed, *tensors)
+        with torch.set_grad_enabled(again):
+            gradients = pull(dy)
+        return (None, *(one if want else None for one, want in zip(gradients, differentiation.wanted, strict=True)))
+
+
+# --- Autograd ---
+
+
+class Recorded:
+    """A call that autograd records."""
+
+    __slots__ = ("differentiation", "gradients", "over", "prepared", "pytorch", "saves")
+
+    def __init__(self, prepared: Prepared, requires: tuple[bool, ...], pytorch: Pytorch, over: bool) -> None:
+        self.prepared, self.pytorch, self.over = prepared, pytorch, over
+        self.differentiation = prepared.differentiation(requires)
+        self.saves = any(self.differentiation.needed)
+        self.gradients: list[tuple[_Guard, Any]] = []
+
+    def gradient(self, dy: torch.Tensor, saved: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor | None, ...]:
+        if not _gradients_are_on() and torch._C._len_torch_dispatch_stack() == 0 and forward_ad._current_level < 0:
+            for is_like, known in self.gradients:
+                if is_like(dy):
+                    return known.run(dy, saved, not self.prepared.is_direct)  # type: ignore[no-any-return]
+            if computes_only() and is_plain(dy):
+                made = self.prepared.gradient(self.differentiation, dy)
+                guard = _guard_of((dy,))
+                if guard is not None:
+                    self.gradients = [(guard, made), *self.gradients[: _MOST_KNOWN - 1]]
+                return made.run(dy, saved, not self.prepared.is_direct)
+        return self.pytorch.gradient(self.differentiation, dy, saved)
+
+
+class First(torch.autograd.Function):
+    """A recorded call with its first output."""
+
+    @staticmethod
+    def forward(ctx: Any, call: Recorded, *tensors: torch.Tensor) -> Any:
+        ctx.call = call
+        if call.over:
+            ctx.mark_dirty(*tensors)
+            results = call.prepared.run_over(*tensors)
+        else:
+            results = call.prepared.run(tensors)
+        ctx.save_for_backward(*call.differentiation.saved(tensors, results))
+        return results[0]
+
+    @staticmethod
+    def backward(ctx: Any, dy: torch.Tensor) -> Any:
+        call = ctx.call
+        return call.gradient(dy, ctx.saved_tensors if call.saves else ())
+
+
+# --- Modules ---
 
 
 class _Direct:
     """A module's call, prepared for tensors of these types."""
 
-    __slots__ = ("call", "over", "prepared", "quick")
-
-    def __init__(self, guard: _Guard, module: nn.Module, of: ModuleOp, tensors: tuple[torch.Tensor, ...], given: Any):
-        info = info_of(of.op)
-        self.prepared = prepare(info, tensors, given)
-        requires = tuple([one.requires_grad for one in tensors])
-        gradients = torch.is_grad_enabled()
+    def __init__(self, reason: str | None = None) -> None:
+        self.reason = reason
+        """Why the call runs PyTorch's own code."""
+        self.match: Callable[[dict[str, Any], Any], tuple[torch.Tensor, ...] | None] | None = None
+        self.prepared: Any = None
         self.call: Recorded | None = None
-        self.over = bool(getattr(module, "inplace", False)) and not self.prepared.repairs
-        if gradients and any(requires) and info.differentiable:
-            differentiation = self.prepared.differentiation(requires)
-            self.over = self.over and not any(differentiation.inputs)
-            self.call = Recorded(self.prepared, differentiation, vjp_of(of.op, given), self.over)
-        conditions: list[Any] = [(torch.is_grad_enabled, (), gradients), (torch._C._len_torch_function_stack, (), 0)]
-        if not module.__dict__["_gpunn_backend"]:
-            conditions.append((_backend._chosen.get, (), _backend.chosen()))
-        if tensors[0].is_cuda and of.op in PRODUCTS:
-            read, arguments = flag_of(of.op)
-            conditions.append((read, arguments, read(*arguments)))
-        settings = ["_gpunn_backend", "training", *of.settings]
-        self.quick = _core.ModuleCall(
-            guard,
-            [*(("_parameters", one) for one in of.parameters), *(("_buffers", one) for one in of.buffers)],
-            [(one, module.__dict__[one]) for one in settings],
-            conditions,
-        )
+        self.casts: tuple[torch.dtype, ...] | None = None
+        self.over = self.counts = False
+        self.count = 0  # of the tensors that the op takes
 
-    def run(self, tensors: tuple[torch.Tensor, ...]) -> torch.Tensor:
+    def prepare(self, pytorch: Pytorch, tensors: tuple[torch.Tensor, ...]) -> str | None:
+        """Prepares the op for such tensors. Returns the reason if gpunn would not do what PyTorch does."""
+        of, settings, input = pytorch.of, pytorch.settings, tensors[0]
+        self.count = len(tensors)
+        requires = tuple([one.requires_grad for one in tensors])
+        inference = torch.is_inference_mode_enabled()
+        records = _gradients_are_on() and any(requires) and not inference
+        self.over = bool(pytorch.in_place)
+        if not _backend.works_on(settings["_gpunn_backend"] or None, input.is_cuda, max(0, input.get_device())):
+            return f"a backend that does not work on '{input.device}'"
+        if any(one.numel() == 0 for one in tensors):
+            return "an empty input"
+        if any(one.device != input.device for one in tensors):
+            return "tensors of several devices"
+        if (records or self.over) and not inference and any(one.is_inference() for one in tensors):
+            return "a tensor of inference mode"
+        try:
+            expected = pytorch.tried(tensors)
+            given = {**of.attributes(types.SimpleNamespace(**settings), input), "backend": settings["_gpunn_backend"]}
+        except Exception as error:  # PyTorch's own code raises it again
+            return str(error)
+        lows = (None, expected.dtype) if torch.is_autocast_enabled(input.device.type) else (None,)
+        for low in lows:
+            dtypes = tuple([_dtype_for(info_of(of.op), i, one, low) for i, one in enumerate(tensors)])
+            self.casts = dtypes if any(d != one.dtype for d, one in zip(dtypes, tensors, strict=True)) else None
+            taken = tuple([one.detach().to(dtype) for one, dtype in zip(tensors, dtypes, strict=True)])
+            self.prepared = _prepared(of, given, taken, expected)
+            if self.prepared is not None:
+                pytorch.dtypes = tuple([low or one.dtype for one in tensors])
+                break
+        else:
+            found = sorted({str(one.dtype) for one in tensors})
+            return f"{', '.join(found)}, which the op does not take as PyTorch does"
+        if self.over and not (self.prepared.is_direct and self.casts is None):
+            return "in place on a tensor with gaps"
+        if records:
+            self.call = Recorded(self.prepared, requires, pytorch, self.over)
+            if self.over and any(self.call.differentiation.inputs):
+                return "in place, though the gradient reads the input"
+        self.counts = of.op == "batch_norm"
+        return None
+
+    def run(self, module: Any, tensors: tuple[torch.Tensor, ...]) -> torch.Tensor:
+        if self.reason is not None or (self.over and not _may_be_overwritten(tensors[0])):
+            return type(module)._gpunn_twin.original.forward(module, tensors[0])  # type: ignore[no-any-return]
+        if self.counts and (counter := module._buffers["num_batches_tracked"]) is not None:
+            counter.add_(1)
+        if len(tensors) != self.count:
+            tensors = tensors[: self.count]
+        if self.casts is not None:
+            tensors = tuple([one.to(dtype) for one, dtype in zip(tensors, self.casts, strict=True)])
         if self.call is not None:
             return First.apply(self.call, *tensors)  # type: ignore[no-any-return]
-        return (self.prepared.run_over(*tensors) if self.over else self.prepared.run(tensors))[0]
+        return (self.prepared.run_over(*tensors) if self.over else self.prepared.run(tensors))[0]  # type: ignore[no-any-return]
+
+
+def _dtype_for(info: OpInfo, i: int, tensor: torch.Tensor, low: torch.dtype | None) -> torch.dtype:
+    """The dtype in which an op takes a tensor: ``low`` of autocast, or f32 for halves where it takes no other."""
+    if i in info.mutated or tensor.dtype not in _FLOATING:
+        return tensor.dtype
+    if info.input(i)["floating"]:
+        return low or tensor.dtype
+    return torch.float32 if info.input_codes(i) == (F32,) else tensor.dtype
+
+
+def _prepared(
+    of: ModuleOp, given: dict[str, Any], tensors: tuple[torch.Tensor, ...], expected: torch.Tensor
+) -> Prepared | None:
+    """The op, with a result of PyTorch's sizes, strides and dtype. None: it gives another."""
+    input = tensors[0]
+    # Of images that lie in both orders, the input decides.
+    last = expected.dim() == 4 and expected.is_contiguous(memory_format=torch.channels_last)
+    last = last and (not expected.is_contiguous() or is_channels_last(input))
+    shapes = None if of.shapes is None else of.shapes(tensors)
+    form = Form(last and input.dim() == 4, shapes, tuple(expected.shape), expected.stride())
+    try:
+        found = prepare(info_of(of.op), tensors, given, form)
+    except UsageError:
+        return None
+    return found if found.dtype == expected.dtype else None
+
+
+def _may_be_overwritten(tensor: torch.Tensor) -> bool:
+    """Views and leaves have rules of their own, which PyTorch's code knows."""
+    return not (tensor._is_view() or (tensor.is_leaf and tensor.requires_grad and _gradients_are_on()))
+
+
+def lacks_dtype(module: nn.Module) -> str | None:
+    """The dtype of a parameter that no op takes."""
+    found = (one.dtype for one in module._parameters.values() if one is not None)
+    return next((f"weights of {dtype}" for dtype in found if dtype not in _FLOATING), None)
+
+
+_FLOATING = (torch.float32, torch.bfloat16, torch.float16)
 
 
 class _Known:
@@ -198,35 +445,95 @@ def forget(module: nn.Module) -> None:
     module.__dict__.pop("_gpunn_known", None)
 
 
-def call(module: nn.Module, of: ModuleOp, input: torch.Tensor) -> torch.Tensor:
-    """The first output of a module's op."""
-    known: _Known | None = None
-    if not _is_compiling():
-        known = module.__dict__.get("_gpunn_known")
-        if known is None:
-            known = module.__dict__["_gpunn_known"] = _Known()
+def call(module: Any, input: Any) -> Any:
+    """The forward of a module that was replaced."""
+    if _is_compiling():
+        return _compiled(module, input)
+    dictionary = module.__dict__
+    known = dictionary.get("_gpunn_known")
+    if known is not None:
         for one in known.calls:
-            same = one.quick.match(module.__dict__, input)
+            same = one.match(dictionary, input)
             if same is not None:
-                return one.run(same)
-    tensors = (input, *(getattr(module, one) for one in of.parameters + of.buffers))
-    given = {**of.attributes(module, input), "backend": str(module.__dict__["_gpunn_backend"])}
-    guard = _guard_of(tensors) if known is not None and _may_be_direct(tensors) else None
-    if known is not None and guard is not None:
-        made = _Direct(guard, module, of, tensors, given)
+                return one.run(module, same)
+    return _unknown(module, input)
+
+
+def _unknown(module: Any, input: Any) -> Any:
+    kind = type(module)
+    twin: Twin = kind._gpunn_twin
+    if isinstance(input, fx.Proxy):
+        # torch.fx records a call of the module, as it does of PyTorch's own, and doesn't look into its forward.
+        tracer: Any = input.tracer
+        return tracer.create_proxy("call_module", tracer.path_of_module(module), (input,), {})
+    is_replaced = "_gpunn_backend" in module.__dict__ and "_gpunn_twin" in kind.__dict__
+    if is_replaced and is_plain(input) and _nothing_looks(twin):
+        # Before the look at the attributes, among which it is.
+        if "_gpunn_known" not in module.__dict__:
+            module.__dict__["_gpunn_known"] = _Known()
+        made = _study(module, twin, input)
+        if made is not None:
+            return made[0].run(module, made[1])
+    return twin.original.forward(module, input)
+
+
+def _study(module: Any, twin: Twin, input: torch.Tensor) -> tuple[_Direct, tuple[torch.Tensor, ...]] | None:
+    """The call, which the module remembers, and its tensors. None: a tensor is of a kind that gpunn does not know."""
+    look = _Look(module, twin)
+    made = _Direct(look.reason or twin.refuses(module))
+    of = twin.op(module) if made.reason is None else None
+    stored = {name: one for name, one in (*module._parameters.items(), *module._buffers.items()) if one is not None}
+    names = [*of.parameters, *of.buffers] if of is not None else []
+    missing = set(names) - stored.keys()
+    if missing:
+        of, names, made.reason = None, [], f"no {min(missing)}"
+    count = 1 + len(names)
+    names += [name for name in stored if name not in names]
+    tensors = (input, *(stored[name] for name in names))
+    if not all(is_plain(one) for one in tensors):
+        return None
+    if of is not None:
+        made.reason = made.prepare(Pytorch(twin, of, look.settings), tensors[:count])
+    guard = _guard_of(tensors)
+    if guard is not None:
+        parameters, buffers = (
+            [(name, one is not None, -1 if one is None else names.index(name) + 1) for name, one in part.items()]
+            for part in (module._parameters, module._buffers)
+        )
+        watched = [(forward_ad.__dict__, "_current_level", -1), (process, "forked", False), *twin.functions]
+        conditions = [*_conditions(module, of.op if of is not None else "", tensors), *twin.methods]
+        seen = _core.ModuleCall(guard, len(tensors), look.attributes, parameters, buffers, watched, conditions)
+        made.match = seen.match
+        known = module.__dict__["_gpunn_known"]
         known.calls = [made, *known.calls[: _MOST_KNOWN - 1]]
-        return made.run(tensors)
-    results = getattr(torch.ops.gpunn, of.op)(*tensors, **given)
-    return results[0] if isinstance(results, tuple) else results  # type: ignore[no-any-return]
+    return made, tensors
 
 
-def _may_be_direct(tensors: Sequence[torch.Tensor]) -> bool:
-    device = tensors[0].device.type
-    return (
-        all(_computes_only(one) for one in tensors)
-        and _function_modes() == 0
-        and device in ("cpu", "cuda")
-        and all(one.device == tensors[0].device and one.layout is torch.strided for one in tensors)
-        and not torch.is_autocast_enabled(device)
-        and torch._C._get_tracing_state() is None
-    )
+def _compiled(module: Any, input: torch.Tensor) -> torch.Tensor:
+    """The forward while PyTorch's compiler looks, which guards what is read here: a registered op, if it fits."""
+    twin: Twin = type(module)._gpunn_twin
+    if "_gpunn_backend" in module.__dict__ and twin.refuses(module) is None and not getattr(module, "inplace", False):
+        of = twin.op(module)
+        tensors = [input, *(getattr(module, name) for name in of.parameters + of.buffers)]
+        if _fits_compiled(of, module, tensors):
+            if of.shapes is not None:
+                tensors = [one.reshape(shape) for one, shape in zip(tensors, of.shapes(tensors), strict=True)]
+            counter = getattr(module, "num_batches_tracked", None)
+            if of.op == "batch_norm" and counter is not None:
+                counter.add_(1)
+            given = {**of.attributes(module, input), "backend": str(module.__dict__["_gpunn_backend"])}
+            results = getattr(torch.ops.gpunn, of.op)(*tensors, **given)
+            y = results[0] if isinstance(results, tuple) else results
+            return y if of.shapes is None else y.reshape((*input.shape[:-1], -1))
+    return twin.original.forward(module, input)  # type: ignore[no-any-return]
+
+
+def _fits_compiled(of: ModuleOp, module: Any, tensors: Sequence[torch.Tensor]) -> bool:
+    input = tensors[0]
+    if any(one is None for one in tensors) or input.device.type not in ("cpu", "cuda") or input.numel() == 0:
+        return False
+    if torch.is_autocast_enabled(input.device.type) and of.op not in PRODUCTS:
+        return False
+    codes = {one.dtype for one in tensors[1:]}
+    takes = codes <= ({input.dtype} if of.op in PRODUCTS else {torch.float32})
+    return takes and input.dtype in _FLOATING and of.fits(module, input)

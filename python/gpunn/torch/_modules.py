@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import fx, nn
+from torch import nn
 
-from gpunn.ops import _backend as _backends
-from gpunn.torch._direct import ModuleOp, call
+from gpunn.torch._direct import ModuleOp, Twin, call, twin_of
 
-
-def _backend(module: nn.Module) -> str:
-    return str(module.__dict__.get("_gpunn_backend", ""))
+aten = torch.ops.aten
 
 
 def _pair(value: Any) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else (int(value[0]), int(value[1]))
 
 
-def _is_faster_channels_last(input: torch.Tensor, backend: str) -> bool:
-    """Whether gpunn's own kernels of the host run a convolution. They compute in channels-last order, in which the
-    modules that follow leave the images. A plugin gets images as they are, since it may know no other order.
-    """
-    name = backend.partition("#")[0]  # options follow
-    if input.device.type != "cpu" or name not in ("", "cpu"):
-        return False
-    # A compiled model resolves its backends later, and the compiler can't read a context variable.
-    return name == "cpu" or torch.compiler.is_compiling() or _backends.chosen() is None
+def _first(*reasons: tuple[bool, str]) -> str | None:
+    return next((reason for holds, reason in reasons if holds), None)
 
 
-def _has_bias(module: Any) -> bool:
-    # The module's own way to a parameter takes as long as a small kernel, and is needed for one that is computed.
-    return module._parameters.get("bias") is not None or module.bias is not None
+def _refuses_nothing(module: Any) -> str | None:
+    return None
+
+
+def _no_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
+    return {}
+
+
+def _any(module: Any, input: torch.Tensor) -> bool:
+    return True
+
+
+def _has_images(module: Any, input: torch.Tensor) -> bool:
+    return bool(input.dim() == 4)
+
+
+# --- Products ---
 
 
 def _conv_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
@@ -42,34 +45,45 @@ def _conv_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
     return {"stride": module.stride, "pad": pad, "dilation": module.dilation, "groups": module.groups}
 
 
-_OF_CONV = ("stride", "padding", "dilation", "groups")
-_CONV = ModuleOp("conv2d", _conv_attributes, ("weight",), settings=_OF_CONV)
-_CONV_BIAS = ModuleOp("conv2d_bias_activation", _conv_attributes, ("weight", "bias"), settings=_OF_CONV)
+_CONV = ModuleOp("conv2d", _conv_attributes, _has_images, ("weight",))
+_CONV_BIAS = ModuleOp("conv2d_bias_activation", _conv_attributes, _has_images, ("weight", "bias"))
 
 
-class Conv2d(nn.Conv2d):
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        if input.dim() != 4:
-            return super().forward(input)
-        if not input.is_cuda and _is_faster_channels_last(input, _backend(self)):
-            input = input.contiguous(memory_format=torch.channels_last)
-        return call(self, _CONV_BIAS if _has_bias(self) else _CONV, input)
+def _conv(module: Any) -> ModuleOp:
+    return _CONV if module._parameters.get("bias") is None else _CONV_BIAS
+
+
+def _refuses_conv(module: nn.Conv2d) -> str | None:
+    return _first(
+        (module.padding_mode != "zeros", f"padding_mode '{module.padding_mode}'"),
+        (module.padding == "same", "padding 'same'"),
+    )
 
 
 def _linear_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
     return {"transpose_b": True}
 
 
-_LINEAR = ModuleOp("matmul", _linear_attributes, ("weight",))
-_LINEAR_BIAS = ModuleOp("matmul_bias_activation", _linear_attributes, ("weight", "bias"))
+def _linear_shapes(tensors: Sequence[torch.Tensor]) -> tuple[tuple[int, ...], ...]:
+    width = tensors[0].shape[-1]
+    return ((tensors[0].numel() // width, width), *(tuple(one.shape) for one in tensors[1:]))
 
 
-class Linear(nn.Linear):
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        # A view, of the same shape too, is a node of autograd's graph, which costs as much as a small layer's product.
-        rows = input if input.dim() == 2 else input.reshape(-1, self.in_features)
-        y = call(self, _LINEAR_BIAS if _has_bias(self) else _LINEAR, rows)
-        return y if rows is input else y.reshape(*input.shape[:-1], self.out_features)
+def _has_columns(module: Any, input: torch.Tensor) -> bool:
+    return bool(input.dim() > 0 and input.shape[-1] == module.weight.shape[1])
+
+
+_LINEAR = ModuleOp("matmul", _linear_attributes, _has_columns, ("weight",), shapes=_linear_shapes)
+_LINEAR_BIAS = ModuleOp(
+    "matmul_bias_activation", _linear_attributes, _has_columns, ("weight", "bias"), shapes=_linear_shapes
+)
+
+
+def _linear(module: Any) -> ModuleOp:
+    return _LINEAR if module._parameters.get("bias") is None else _LINEAR_BIAS
+
+
+# --- Norms ---
 
 
 def _norm_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
@@ -77,106 +91,81 @@ def _norm_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
 
 
 def _batch_norm_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
-    module._check_input_dim(input)
-    if input.numel() == input.size(1) and input.size(0) == 1:
-        raise ValueError(f"expected more than one value per channel when training, found {tuple(input.shape)}")
     return {"epsilon": module.eps, "momentum": module.momentum}
 
 
-def _inference_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
-    module._check_input_dim(input)
-    return _norm_attributes(module, input)
+def _has_channels(module: Any, input: torch.Tensor) -> bool:
+    dims = (4,) if isinstance(module, nn.BatchNorm2d) else (2, 3)
+    many = not module.training or input.numel() > input.shape[1]
+    return bool(input.dim() in dims and input.shape[1] == module.weight.shape[0] and many)
 
 
-_OF_NORM = (("weight", "bias"), ("running_mean", "running_var"), ("eps", "momentum"))
-_BATCH_NORM = ModuleOp("batch_norm", _batch_norm_attributes, *_OF_NORM)
-_BATCH_NORM_INFERENCE = ModuleOp("batch_norm_inference", _inference_attributes, *_OF_NORM)
+_OF_BATCH_NORM: Any = (_has_channels, ("weight", "bias"), ("running_mean", "running_var"))
+_BATCH_NORM = ModuleOp("batch_norm", _batch_norm_attributes, *_OF_BATCH_NORM)
+_BATCH_NORM_INFERENCE = ModuleOp("batch_norm_inference", _norm_attributes, *_OF_BATCH_NORM)
 
 
-class _BatchNorm(nn.modules.batchnorm._BatchNorm):
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        if not self.training:
-            return call(self, _BATCH_NORM_INFERENCE, input)
-        y = call(self, _BATCH_NORM, input)
-        if (counter := self._buffers.get("num_batches_tracked")) is not None:
-            counter.add_(1)
-        return y
+def _batch_norm(module: Any) -> ModuleOp:
+    return _BATCH_NORM if module.training else _BATCH_NORM_INFERENCE
 
 
-class BatchNorm2d(_BatchNorm, nn.BatchNorm2d):
-    pass
+def _refuses_batch_norm(module: Any) -> str | None:
+    parameters, buffers = module._parameters, module._buffers
+    return _first(
+        (parameters.get("weight") is None, "affine=False"),
+        (parameters.get("bias") is None, "no bias"),
+        (module.training and not module.track_running_stats, "track_running_stats=False"),
+        (buffers.get("running_mean") is None or buffers.get("running_var") is None, "no running statistics"),
+        (module.training and module.momentum is None, "momentum=None"),
+    )
 
 
-class BatchNorm1d(_BatchNorm, nn.BatchNorm1d):
-    pass
+def _layer_norm_shapes(tensors: Sequence[torch.Tensor]) -> tuple[tuple[int, ...], ...]:
+    width = tensors[1].numel()
+    return ((tensors[0].numel() // width, width), *((width,) for _ in tensors[1:]))
 
 
-_LAYER_NORM = ModuleOp("layer_norm", _norm_attributes, ("weight", "bias"), settings=("eps",))
+def _has_rows(module: Any, input: torch.Tensor) -> bool:
+    shape = tuple(module.normalized_shape)
+    return tuple(input.shape[-len(shape) :]) == shape == tuple(module.weight.shape)
 
 
-class LayerNorm(nn.LayerNorm):
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        rows = input if input.dim() == 2 else input.reshape(-1, self.normalized_shape[0])
-        y = call(self, _LAYER_NORM, rows)
-        return y if rows is input else y.reshape(input.shape)
+_LAYER_NORM = ModuleOp("layer_norm", _norm_attributes, _has_rows, ("weight", "bias"), shapes=_layer_norm_shapes)
 
 
-def _no_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
-    return {}
+def _refuses_layer_norm(module: Any) -> str | None:
+    parameters = module._parameters
+    return _first((parameters.get("weight") is None or parameters.get("bias") is None, "no weight or no bias"))
 
 
-_RELU = ModuleOp("relu", _no_attributes, settings=("inplace",))
-_SILU = ModuleOp("silu", _no_attributes, settings=("inplace",))
-_SIGMOID = ModuleOp("sigmoid", _no_attributes)
-_TANH = ModuleOp("tanh", _no_attributes)
-
-
-class ReLU(nn.ReLU):
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return call(self, _RELU, input)
-
-
-class SiLU(nn.SiLU):
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return call(self, _SILU, input)
-
-
-class Sigmoid(nn.Sigmoid):
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return call(self, _SIGMOID, input)
-
-
-class Tanh(nn.Tanh):
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return call(self, _TANH, input)
+# --- Activations ---
 
 
 def _leaky_relu_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
     return {"slope": module.negative_slope}
 
 
-_LEAKY_RELU = ModuleOp("leaky_relu", _leaky_relu_attributes, settings=("negative_slope", "inplace"))
-
-
-class LeakyReLU(nn.LeakyReLU):
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return call(self, _LEAKY_RELU, input)
-
-
 def _gelu_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
     return {"tanh": module.approximate == "tanh"}
 
 
-_GELU = ModuleOp("gelu", _gelu_attributes, settings=("approximate",))
+def _refuses_gelu(module: Any) -> str | None:
+    return _first((module.approximate not in ("none", "tanh"), f"approximate={module.approximate!r}"))
 
 
-class GELU(nn.GELU):
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return call(self, _GELU, input)
+_RELU = ModuleOp("relu", _no_attributes, _any, from_output=lambda _, dy, y: aten.threshold_backward(dy, y, 0))
+_SIGMOID = ModuleOp("sigmoid", _no_attributes, _any, from_output=lambda _, dy, y: aten.sigmoid_backward(dy, y))
+_TANH = ModuleOp("tanh", _no_attributes, _any, from_output=lambda _, dy, y: aten.tanh_backward(dy, y))
+_SILU = ModuleOp("silu", _no_attributes, _any)
+_LEAKY_RELU = ModuleOp("leaky_relu", _leaky_relu_attributes, _any)
+_GELU = ModuleOp("gelu", _gelu_attributes, _any)
+
+# --- Pooling ---
 
 
 def _pool_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
-    return {"window": _pair(module.kernel_size), "stride": _pair(module.stride), "pad": _pair(module.padding)}
+    stride = module.kernel_size if module.stride is None else module.stride
+    return {"window": _pair(module.kernel_size), "stride": _pair(stride), "pad": _pair(module.padding)}
 
 
 def _average_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
@@ -188,115 +177,61 @@ def _whole_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
     return {"window": window, "stride": window}
 
 
-_OF_POOL = ("kernel_size", "stride", "padding")
-_MAX_POOL = ModuleOp("max_pool2d", _pool_attributes, settings=_OF_POOL)
-_AVERAGE_POOL = ModuleOp("avg_pool2d", _average_attributes, settings=(*_OF_POOL, "count_include_pad"))
-_MEAN = ModuleOp("avg_pool2d", _whole_attributes)
-
-
-class MaxPool2d(nn.MaxPool2d):
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        if input.dim() != 4:
-            return super().forward(input)  # type: ignore[no-any-return]
-        return call(self, _MAX_POOL, input)
-
-
-class AvgPool2d(nn.AvgPool2d):
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return call(self, _AVERAGE_POOL, input) if input.dim() == 4 else super().forward(input)
-
-
-class AdaptiveAvgPool2d(nn.AdaptiveAvgPool2d):
-    """To one pixel: the mean of each image."""
-
-    def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return call(self, _MEAN, input) if input.dim() == 4 else super().forward(input)
-
-
-def seen_whole(forward: Callable[[Any, torch.Tensor], torch.Tensor]) -> Callable[[Any, torch.Tensor], torch.Tensor]:
-    """torch.fx records a call of the module, as it does of PyTorch's own, and doesn't look into its ``forward``."""
-
-    @functools.wraps(forward)
-    def run(self: Any, input: torch.Tensor) -> torch.Tensor:
-        if isinstance(input, fx.Proxy):
-            tracer: Any = input.tracer
-            return tracer.create_proxy("call_module", tracer.path_of_module(self), (input,), {})  # type: ignore[no-any-return]
-        return forward(self, input)
-
-    return run
-
-
-# Why a module can't turn into its counterpart; None: it can.
-Refusal = Callable[[Any], "str | None"]
-
-
-def _first(*reasons: tuple[bool, str]) -> str | None:
-    return next((reason for holds, reason in reasons if holds), None)
-
-
-def _refuses_conv(module: nn.Conv2d) -> str | None:
-    return _first(
-        (module.padding_mode != "zeros", f"padding_mode '{module.padding_mode}'"),
-        (module.padding == "same", "padding 'same'"),
-        (module.weight.dtype not in _FLOATING, f"weights of {module.weight.dtype}"),
-    )
-
-
-def _refuses_batch_norm(module: nn.modules.batchnorm._BatchNorm) -> str | None:
-    return _first(
-        (not module.affine, "affine=False"),
-        (not module.track_running_stats or module.running_mean is None, "track_running_stats=False"),
-        (module.momentum is None, "momentum=None"),
-        (module.affine and module.weight.dtype is not torch.float32, "parameters that are not float32"),
-    )
+_MAX_POOL = ModuleOp("max_pool2d", _pool_attributes, _has_images)
+_AVERAGE_POOL = ModuleOp("avg_pool2d", _average_attributes, _has_images)
+_MEAN = ModuleOp("avg_pool2d", _whole_attributes, _has_images)
 
 
 def _refuses_pool(module: Any) -> str | None:
     pad, window = _pair(module.padding), _pair(module.kernel_size)
     return _first(
-        (module.ceil_mode, "ceil_mode=True"),
-        (getattr(module, "return_indices", False), "return_indices=True"),
+        (bool(module.ceil_mode), "ceil_mode=True"),
+        (bool(getattr(module, "return_indices", False)), "return_indices=True"),
         (_pair(getattr(module, "dilation", 1)) != (1, 1), "dilation"),
         (getattr(module, "divisor_override", None) is not None, "divisor_override"),
         (any(2 * p > w for p, w in zip(pad, window, strict=True)), "padding over half the window"),
     )
 
 
-def _refuses_layer_norm(module: nn.LayerNorm) -> str | None:
-    return _first(
-        (len(module.normalized_shape) != 1, "more than one normalised dimension"),
-        (module.weight is None or module.bias is None, "no weight or no bias"),
-    )
-
-
-def _refuses_adaptive(module: nn.AdaptiveAvgPool2d) -> str | None:
+def _refuses_adaptive(module: Any) -> str | None:
     size = module.output_size
     return None if size in (1, (1, 1), [1, 1]) else f"output_size {size}"
 
 
-def _refuses_linear(module: nn.Linear) -> str | None:
-    return None if module.weight.dtype in _FLOATING else f"weights of {module.weight.dtype}"
+# --- Classes ---
+
+_POOL = ("kernel_size", "stride", "padding", "ceil_mode")
+_OF_CONV = ("stride", "padding", "dilation", "groups", "padding_mode", "_reversed_padding_repeated_twice")
+_OF_NORM = ("eps", "momentum", "track_running_stats")
+
+_TWINS = [
+    twin_of(nn.Conv2d(1, 1, 1), _OF_CONV, _refuses_conv, _conv),
+    twin_of(nn.Linear(1, 1), (), _refuses_nothing, _linear),
+    twin_of(nn.BatchNorm1d(1), _OF_NORM, _refuses_batch_norm, _batch_norm),
+    twin_of(nn.BatchNorm2d(1), _OF_NORM, _refuses_batch_norm, _batch_norm),
+    twin_of(nn.LayerNorm(1), ("normalized_shape", "eps"), _refuses_layer_norm, lambda _: _LAYER_NORM),
+    twin_of(nn.ReLU(), ("inplace",), _refuses_nothing, lambda _: _RELU),
+    twin_of(nn.LeakyReLU(), ("negative_slope", "inplace"), _refuses_nothing, lambda _: _LEAKY_RELU),
+    twin_of(nn.Sigmoid(), (), _refuses_nothing, lambda _: _SIGMOID),
+    twin_of(nn.Tanh(), (), _refuses_nothing, lambda _: _TANH),
+    twin_of(nn.GELU(), ("approximate",), _refuses_gelu, lambda _: _GELU),
+    twin_of(nn.SiLU(), ("inplace",), _refuses_nothing, lambda _: _SILU),
+    twin_of(nn.MaxPool2d(1), (*_POOL, "dilation", "return_indices"), _refuses_pool, lambda _: _MAX_POOL),
+    twin_of(nn.AvgPool2d(1), (*_POOL, "count_include_pad", "divisor_override"), _refuses_pool, lambda _: _AVERAGE_POOL),
+    twin_of(nn.AdaptiveAvgPool2d(1), ("output_size",), _refuses_adaptive, lambda _: _MEAN),
+]
 
 
-def _refuses_nothing(module: nn.Module) -> str | None:
-    return None
+def _forward(self: Any, input: torch.Tensor) -> Any:
+    return call(self, input)
 
 
-_FLOATING = (torch.float32, torch.bfloat16, torch.float16)
+def _counterpart(twin: Twin) -> type[nn.Module]:
+    name = twin.original.__name__
+    # Named as it can be found here, for pickle.
+    body = {"forward": _forward, "_gpunn_twin": twin, "__module__": __name__, "__qualname__": name}
+    return type(name, (twin.original,), body)
 
-COUNTERPARTS: dict[type[nn.Module], tuple[type[nn.Module], Refusal]] = {
-    nn.Conv2d: (Conv2d, _refuses_conv),
-    nn.Linear: (Linear, _refuses_linear),
-    nn.BatchNorm1d: (BatchNorm1d, _refuses_batch_norm),
-    nn.BatchNorm2d: (BatchNorm2d, _refuses_batch_norm),
-    nn.LayerNorm: (LayerNorm, _refuses_layer_norm),
-    nn.ReLU: (ReLU, _refuses_nothing),
-    nn.LeakyReLU: (LeakyReLU, _refuses_nothing),
-    nn.Sigmoid: (Sigmoid, _refuses_nothing),
-    nn.Tanh: (Tanh, _refuses_nothing),
-    nn.GELU: (GELU, _refuses_nothing),
-    nn.SiLU: (SiLU, _refuses_nothing),
-    nn.MaxPool2d: (MaxPool2d, _refuses_pool),
-    nn.AvgPool2d: (AvgPool2d, _refuses_pool),
-    nn.AdaptiveAvgPool2d: (AdaptiveAvgPool2d, _refuses_adaptive),
-}
+
+COUNTERPARTS: dict[type[nn.Module], type[nn.Module]] = {twin.original: _counterpart(twin) for twin in _TWINS}
+globals().update({kind.__name__: kind for kind in COUNTERPARTS.values()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -25,6 +26,9 @@ class Kind(NamedTuple):
     code: int
     channels_last: bool
     shape: tuple[int, ...]
+    """As the kernel sees it."""
+    sizes: tuple[int, ...] | None = None
+    """As PyTorch sees it; None: its sizes are those of ``shape``."""
 
     @property
     def dtype(self) -> torch.dtype:
@@ -58,6 +62,25 @@ def kind_of(info: OpInfo, i: int, tensor: torch.Tensor) -> Kind:
     return Kind(code, is_channels_last(tensor), tuple(int(size) for size in tensor.shape))
 
 
+class Form(NamedTuple):
+    """How a module hands its tensors to an op."""
+
+    channels_last: bool
+    """The layout of images in the kernel."""
+    shapes: tuple[tuple[int, ...], ...] | None
+    """The shapes of the inputs in the kernel; None: their own."""
+    sizes: tuple[int, ...]
+    """Those of the first output."""
+    strides: tuple[int, ...]
+    """Those that PyTorch gives the first output."""
+
+    def kinds(self, kinds: Sequence[Kind]) -> list[Kind]:
+        if self.shapes is None:
+            return [kinds[0]._replace(channels_last=self.channels_last), *kinds[1:]]
+        shaped = zip(kinds, self.shapes, strict=True)
+        return [Kind(kind.code, False, shape, kind.shape if kind.shape != shape else None) for kind, shape in shaped]
+
+
 def settled(info: OpInfo, attributes: dict[str, Any]) -> tuple[_core.Op, str]:
     """The op with its attributes, and the backend's name. The dispatcher leaves out what is as the schema says."""
     given = {a["name"]: attributes.get(a["name"], None if a["same_as"] else a["default"]) for a in info.attributes}
@@ -68,7 +91,7 @@ class Maker:
     """Makes new tensors of a kind."""
 
     def __init__(self, kind: Kind, device: torch.device) -> None:
-        self.shape = kind.shape
+        self.shape = kind.sizes or kind.shape
         self.options: dict[str, Any] = {"dtype": kind.dtype, "device": device}
         if kind.channels_last:
             self.options["memory_format"] = torch.channels_last
@@ -124,12 +147,16 @@ class Differentiation:
 
 
 def _tensor_call(
-    call: _core.Call, device: torch.device, places: Sequence[int], fresh: Sequence[Kind], results: Sequence[int]
+    call: _core.Call,
+    device: torch.device,
+    places: Sequence[int],
+    fresh: Sequence[tuple[tuple[int, ...], tuple[int, ...], torch.dtype]],
+    results: Sequence[int],
 ) -> _core.TensorCall:
     """The call on tensors of the device. ``places`` are those of its arrays among the tensors that are given, -1 where
-    an array has no address. It makes tensors of the kinds ``fresh``; ``results`` are places among them, or -1 for None.
+    an array has no address. It makes the tensors ``fresh`` (sizes, strides, dtype); ``results`` are places among them,
+    or -1 for None.
     """
-    made = [(kind.shape, Maker(kind, torch.device("meta"))().stride(), kind.dtype) for kind in fresh]
     cuda = device.type == "cuda"
     index = (device.index or 0) if cuda else -1
     empty = _empty_on(device)
@@ -137,13 +164,19 @@ def _tensor_call(
         call,
         device=index,
         places=list(places),
-        fresh=made,
+        fresh=list(fresh),
         results=list(results),
         empty=empty,
         scratch=lambda size: empty((size,), (1,), torch.uint8),
         stream=torch._C._cuda_getCurrentRawStream if cuda else None,
         capturing=torch._C._cuda_isCurrentStreamCapturing if cuda else None,
     )
+
+
+def _tensor_of(kind: Kind) -> tuple[tuple[int, ...], tuple[int, ...], torch.dtype]:
+    """Sizes, strides and dtype of a new tensor of the kind."""
+    made = Maker(kind, torch.device("meta"))()
+    return tuple(made.shape), made.stride(), kind.dtype
 
 
 def _empty_on(device: torch.device) -> Callable[..., torch.Tensor]:
@@ -164,7 +197,8 @@ class _Repair:
     def __init__(self, info: OpInfo, i: int, tensor: torch.Tensor, kind: Kind) -> None:
         self.i = i
         self.code = kind.code if kind.code != code_of(tensor) else None
-        self.packs = not (tensor.is_contiguous() or kind.channels_last)
+        self.format = torch.channels_last if kind.channels_last else torch.contiguous_format
+        self.packs = not tensor.is_contiguous(memory_format=self.format)
         if (self.packs or self.code is not None) and i in info.mutated:
             name = info.input(i)["name"]
             raise UsageError(f"{info.name}: {name} changes in place, so it must be contiguous, and of its dtype")
@@ -176,14 +210,19 @@ class _Repair:
     def __call__(self, tensor: torch.Tensor) -> torch.Tensor:
         if self.code is not None:
             tensor = ARRAYS.cast(tensor, self.code)
-        return tensor.contiguous() if self.packs else tensor
+        return tensor.contiguous(memory_format=self.format) if self.packs else tensor
 
 
 class Prepared:
     """An op for inputs of these types, on their device."""
 
     def __init__(
-        self, info: OpInfo, tensors: Sequence[torch.Tensor], attributes: dict[str, Any], precision: str
+        self,
+        info: OpInfo,
+        tensors: Sequence[torch.Tensor],
+        attributes: dict[str, Any],
+        precision: str,
+        form: Form | None,
     ) -> None:
         self.info = info
         self.op, backend = settled(info, attributes)
@@ -194,6 +233,8 @@ class Prepared:
             if ARRAYS.place(tensor) != self.place:
                 raise UsageError(f"{info.name}: {info.input(i)['name']} is {ARRAYS.place(tensor)}, x is {self.place}")
         self.kinds = [kind_of(info, i, tensor) for i, tensor in enumerate(tensors)]
+        if form is not None:
+            self.kinds = form.kinds(self.kinds)
         repairs = [_Repair(info, i, t, k) for i, (t, k) in enumerate(zip(tensors, self.kinds, strict=True))]
         self.repairs = [one for one in repairs if one.needed]
         self.mutated = [i for i in info.mutated if i < len(tensors)]
@@ -201,7 +242,20 @@ class Prepared:
         inputs = [kind.described() for kind in self.kinds]
         self._core_call = _core.Call(self.engine, self.op, inputs, [kind.described() for kind in fresh])
         self._device = device
-        self._call = _tensor_call(self._core_call, device, range(len(inputs)), fresh, range(len(fresh)))
+        made = [_tensor_of(kind) for kind in fresh]
+        self._copies: Form | None = None
+        if form is not None:
+            if math.prod(form.sizes) != math.prod(fresh[0].shape):
+                raise UsageError(f"{info.name}: the result has sizes {fresh[0].shape}, not {form.sizes}")
+            expected = torch.empty_strided(form.sizes, form.strides, device="meta")
+            layout = torch.channels_last if fresh[0].channels_last else torch.contiguous_format
+            if expected.is_contiguous(memory_format=layout):
+                made[0] = (form.sizes, form.strides, fresh[0].dtype)
+            else:
+                self._copies = form
+        self._call = _tensor_call(self._core_call, device, range(len(inputs)), made, range(len(fresh)))
+        self.dtype = fresh[0].dtype if fresh else None
+        self.is_direct = not self.repairs and self._copies is None
         self._over: _core.TensorCall | None = None
         self._differentiations: dict[tuple[bool, ...], Differentiation] = {}
         self._gradients: dict[Any, PreparedGradient] = {}
@@ -217,6 +271,10 @@ class Prepared:
         fresh = self._call.run(tensors, None)
         for i in self.mutated:
             increment_version(given[i])
+        if self._copies is not None:
+            y, form = fresh[0], self._copies
+            moved = torch.empty_strided(form.sizes, form.strides, dtype=y.dtype, device=y.device)
+            return (moved.copy_(y.view(form.sizes)), *fresh[1:])
         return fresh
 
     def run_over(self, tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -233,18 +291,15 @@ class Prepared:
             found = self._differentiations[requires] = Differentiation(self.info, self.op, self.kinds, requires)
         return found
 
-    def gradient(
-        self, differentiation: Differentiation, cotangent: torch.Tensor, saved: tuple[torch.Tensor, ...]
-    ) -> tuple[torch.Tensor | None, ...]:
-        """A None, then the gradient of each input."""
+    def gradient(self, differentiation: Differentiation, cotangent: torch.Tensor) -> PreparedGradient:
+        """The gradient for such a cotangent."""
         key = (differentiation, cotangent.dtype, cotangent.stride())
         found = self._gradients.get(key)
         if found is None:
             of = differentiation
             made = PreparedGradient(self.info, self.op, self.engine, cotangent, self.kinds, of.wanted, of.needed)
             found = self._gradients[key] = made
-        # What was given needs no look again where the call took it as it is.
-        return found.run(cotangent, saved, bool(self.repairs))
+        return found
 
 
 class PreparedGradient:
@@ -261,7 +316,7 @@ class PreparedGradient:
         needed: Sequence[bool],
     ) -> None:
         outputs = output_kinds(info, op, kinds)
-        self._last = is_channels_last(cotangent)
+        self._last = len(outputs[0].shape) == 4 and is_channels_last(cotangent)
         self._packs = not (self._last or cotangent.is_contiguous())
         code = outputs[0].code
         self._cast = code if code_of(cotangent) != code else None
@@ -280,7 +335,7 @@ class PreparedGradient:
         made, saved = iter(range(len(gradients))), iter(range(len(needed)))
         results = [-1, *(next(made) if want else -1 for want in wanted)]
         places = [next(saved) if need else -1 for need in needed]
-        self._call = _tensor_call(call, cotangent.device, places, gradients, results)
+        self._call = _tensor_call(call, cotangent.device, places, [_tensor_of(one) for one in gradients], results)
 
     def run(
         self, cotangent: torch.Tensor, saved: tuple[torch.Tensor, ...], repairs: bool = True
@@ -302,10 +357,12 @@ def _repaired(tensor: torch.Tensor, kind: Kind) -> torch.Tensor:
     return tensor.contiguous(memory_format=torch.channels_last if kind.channels_last else torch.contiguous_format)
 
 
-def prepare(info: OpInfo, tensors: Sequence[torch.Tensor], attributes: dict[str, Any]) -> Prepared:
+def prepare(
+    info: OpInfo, tensors: Sequence[torch.Tensor], attributes: dict[str, Any], form: Form | None = None
+) -> Prepared:
     """Prepares the call for such tensors and attributes. Raises UsageError if the op does not accept them."""
     precision = allowed(info.name, bool(tensors) and tensors[0].is_cuda)
-    parts: list[Any] = [info.name, _backend.chosen(), precision]
+    parts: list[Any] = [info.name, _backend.chosen(), precision, form]
     for tensor in tensors:
         if tensor.layout is not torch.strided:
             raise UsageError(f"{info.name}: a tensor must be strided, is {tensor.layout}")
@@ -317,7 +374,7 @@ def prepare(info: OpInfo, tensors: Sequence[torch.Tensor], attributes: dict[str,
     if found is None:
         if len(_kept) >= _MOST_KEPT:
             _kept.clear()
-        found = _kept[key] = Prepared(info, tensors, attributes, precision)
+        found = _kept[key] = Prepared(info, tensors, attributes, precision, form)
     return found
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
+from gpunn.errors import UsageError
 from gpunn.ops._arrays import F32
 from gpunn.ops._backend import engine_for
 from gpunn.ops._call import CATALOGUE, OpInfo, info_of
-from gpunn.torch._direct import Differentiable, Recorded, flows_of, vjp_of
 from gpunn.torch._precision import PRODUCTS, allowed
 from gpunn.torch._prepared import (
     ARRAYS,
@@ -20,11 +20,13 @@ from gpunn.torch._prepared import (
     Prepared,
     PreparedGradient,
     decode,
+    encode,
     fresh_kinds,
     kind_of,
     prepare,
     settled,
 )
+from gpunn.torch._state import computes_only, has_tangent, is_plain
 
 _SCHEMA_TYPES = {
     "flag": "bool",
@@ -120,6 +122,49 @@ def _fake(info: OpInfo) -> Callable[..., Any]:
 # --- Autograd ---
 
 
+class _Once(torch.autograd.Function):
+    """Results that depend on other tensors in a way that can't be differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, what: str, count: int, *tensors: torch.Tensor) -> Any:
+        ctx.what = what
+        return tuple(one.view_as(one) for one in tensors[:count])
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        raise UsageError(f"{ctx.what} has no gradient; use PyTorch's functions, or detach what does not need one")
+
+
+def once(what: str, results: Sequence[torch.Tensor], of: Sequence[Any]) -> list[torch.Tensor]:
+    """The results. A gradient that flows back from them to the tensors that they were made of raises an error."""
+    depends = [one for one in of if isinstance(one, torch.Tensor) and one.requires_grad]
+    if not depends or not results or not torch.is_grad_enabled():
+        return list(results)
+    return list(_Once.apply(what, len(results), *(one.detach() for one in results), *depends))
+
+
+class _Link(torch.autograd.Function):
+    """An empty tensor that stands for its inputs in autograd's graph, and holds none of their memory."""
+
+    @staticmethod
+    def forward(ctx: Any, *tensors: torch.Tensor) -> torch.Tensor:
+        ctx.count = len(tensors)
+        return tensors[0].new_empty(0)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        return (None,) * ctx.count  # of a first gradient, which is not its
+
+
+def _refuse_tangents(name: str, tensors: Sequence[Any]) -> None:
+    if has_tangent(tensors):
+        raise UsageError(f"{name}: has no derivative in forward mode; use PyTorch's functions, or reverse mode")
+
+
+def _records(tensors: Sequence[Any]) -> bool:
+    return torch.is_grad_enabled() and any(isinstance(one, torch.Tensor) and one.requires_grad for one in tensors)
+
+
 def _vjp_kernel(info: OpInfo) -> Callable[..., list[torch.Tensor]]:
     def run(
         cotangent: torch.Tensor, inputs: Any, outputs: Any, types: Any, wanted: Any, **attributes: Any
@@ -145,6 +190,63 @@ def _vjp_fake(info: OpInfo) -> Callable[..., list[torch.Tensor]]:
     return run
 
 
+def _vjp_autograd(info: OpInfo, overload: Any) -> Callable[..., list[torch.Tensor]]:
+    def run(keyset: Any, cotangent: torch.Tensor, inputs: Any, outputs: Any, *args: Any, **attributes: Any) -> Any:
+        given = [cotangent, *inputs, *outputs]
+        _refuse_tangents(f"{info.name}_vjp", given)
+        with torch._C._AutoDispatchBelowAutograd():
+            found = overload.redispatch(keyset & _AFTER_AUTOGRAD, cotangent, inputs, outputs, *args, **attributes)
+        return once(f"the gradient of gpunn's {info.name}", found, given)
+
+    return run
+
+
+class _Recorded(NamedTuple):
+    """A call that autograd records."""
+
+    name: str
+    attributes: dict[str, Any]
+    differentiation: Differentiation
+    prepared: Prepared | None
+    run: Callable[..., Any]
+
+
+class _Differentiable(torch.autograd.Function):
+    """A recorded call with all its outputs. The first has a gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, call: _Recorded, link: torch.Tensor | None, *tensors: Any) -> Any:
+        found = call.run(tensors)
+        results = list(found) if isinstance(found, (tuple, list)) else [] if found is None else [found]
+        ctx.save_for_backward(link, *call.differentiation.saved(tensors, tuple(results)))
+        ctx.call = call
+        if len(results) > 1:
+            ctx.mark_non_differentiable(*results[1:])
+        ctx.set_materialize_grads(False)
+        return _results(results)
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        call: _Recorded = ctx.call
+        of, dy = call.differentiation, cotangents[0] if cotangents else None
+        if dy is None:
+            return (None,) * (2 + len(of.kinds))
+        link, *saved = ctx.saved_tensors
+        if call.prepared is not None and not torch.is_grad_enabled() and computes_only() and is_plain(dy):
+            gradient = call.prepared.gradient(of, dy)
+            return (None, *gradient.run(dy, tuple(saved), not call.prepared.is_direct))
+        inputs, outputs = of.spread(saved)
+        overload = getattr(torch.ops.gpunn, f"{call.name}_vjp").default
+        with torch.no_grad():
+            gradients = overload(dy, inputs, outputs, encode(of.kinds), of.wanted, **call.attributes)
+        found = iter(once(f"the gradient of gpunn's {call.name}", gradients, [dy, link, *saved]))
+        return (None, None, *(next(found) if want else None for want in of.wanted))
+
+
+# Their results are constants wherever they have a derivative.
+_CONSTANT = frozenset({"equal", "less", "less_equal", "top_mask", "assign_points", "assign_anchors"})
+
+
 def _is_plain(keyset: Any) -> bool:
     """Whether only the kernel runs: no fake tensors, no tracing, no vmap."""
     return keyset.highestPriorityTypeId() in _KERNEL_KEYS
@@ -154,47 +256,42 @@ _KERNEL_KEYS = (torch._C.DispatchKey.CPU, torch._C.DispatchKey.CUDA)
 
 
 def _autograd(info: OpInfo, overload: Any) -> Callable[..., Any]:
-    class Traced(torch.autograd.Function):
-        """A call that a mode or a transformation looks at."""
-
-        @staticmethod
-        def forward(ctx: Any, call: Any, *tensors: Any) -> Any:
-            keyset, differentiation, attributes = call
-            with torch._C._AutoDispatchBelowAutograd():
-                result = overload.redispatch(keyset, *((list(tensors),) if info.repeated else tensors), **attributes)
-            results = list(result) if isinstance(result, (tuple, list)) else [] if result is None else [result]
-            ctx.save_for_backward(*differentiation.saved(tensors, tuple(results)))
-            ctx.call = (differentiation, attributes)
-            if len(results) > 1:
-                ctx.mark_non_differentiable(*results[1:])
-            ctx.set_materialize_grads(False)
-            return _results(results)
-
-        @staticmethod
-        def backward(ctx: Any, *cotangents: Any) -> Any:
-            differentiation, attributes = ctx.call
-            dy = cotangents[0] if cotangents else None
-            if dy is None:
-                return (None,) * (1 + len(differentiation.kinds))
-            found = vjp_of(info.name, attributes)(dy, ctx.saved_tensors, differentiation)
-            return flows_of(differentiation, found)
-
     def run(keyset: Any, *args: Any, **attributes: Any) -> Any:
         tensors = _split(info, args)
+        _refuse_tangents(info.name, tensors)
         below = keyset & _AFTER_AUTOGRAD
         prepared: Prepared | None = prepare(info, tensors, attributes) if _is_plain(below) else None
-        requires = tuple([tensor.requires_grad for tensor in tensors])
-        if not info.differentiable or not torch.is_grad_enabled() or True not in requires:
+
+        def below_autograd(given: Sequence[Any]) -> Any:
             with torch._C._AutoDispatchBelowAutograd():
                 if prepared is not None:
-                    return _results(prepared.run(tuple(tensors)))
-                return overload.redispatch(below, *args, **attributes)
-        if prepared is not None:
-            call = Recorded(prepared, prepared.differentiation(requires), vjp_of(info.name, attributes))
-            return Differentiable.apply(call, *tensors)
-        kinds = [kind_of(info, i, tensor) for i, tensor in enumerate(tensors)]
-        differentiation = Differentiation(info, settled(info, attributes)[0], kinds, requires)
-        return Traced.apply((below, differentiation, attributes), *tensors)
+                    return _results(prepared.run(tuple(given)))
+                return overload.redispatch(below, *((list(given),) if info.repeated else given), **attributes)
+
+        if not _records(tensors):
+            return below_autograd(tensors)
+        for i in info.mutated:
+            if i < len(tensors) and tensors[i].requires_grad:
+                raise UsageError(f"{info.name}: {info.input(i)['name']} changes in place and can't require grad")
+        if info.differentiable:
+            requires = tuple([tensor.requires_grad for tensor in tensors])
+            if prepared is not None:
+                of = prepared.differentiation(requires)
+            else:
+                kinds = [kind_of(info, i, tensor) for i, tensor in enumerate(tensors)]
+                of = Differentiation(info, settled(info, attributes)[0], kinds, requires)
+            call = _Recorded(info.name, attributes, of, prepared, below_autograd)
+            # The graph knows outputs after the first as constants, though the gradient may read them.
+            hides = any(of.outputs[1:]) and any(
+                want and not kept for want, kept in zip(of.wanted, of.inputs, strict=True)
+            )
+            link = _Link.apply(*(one for one, want in zip(tensors, of.wanted, strict=True) if want)) if hides else None
+            return _Differentiable.apply(call, link, *tensors)
+        found = below_autograd(tensors)
+        results = list(found) if isinstance(found, tuple) else [] if found is None else [found]
+        if info.name in _CONSTANT or not all(one.is_floating_point() for one in results):
+            return found
+        return _results(once(f"gpunn's {info.name}", results, tensors))
 
     return run
 
@@ -246,6 +343,8 @@ def _register(info: OpInfo) -> None:
         for key in ("CPU", "CUDA"):
             _library.impl(f"{name}_vjp", _vjp_kernel(info), key)
         torch.library.register_fake(f"gpunn::{name}_vjp", _vjp_fake(info), lib=_library)
+        vjp = getattr(torch.ops.gpunn, f"{name}_vjp").default
+        _library.impl(f"{name}_vjp", _vjp_autograd(info, vjp), "Autograd", with_keyset=True)
     _library.impl(name, _autograd(info, overload), "Autograd", with_keyset=True)
     for device in ("cpu", "cuda"):
         _library.impl(name, _autocast(info, overload, device), "AutocastCPU" if device == "cpu" else "AutocastCUDA")
