@@ -6,6 +6,8 @@ import json
 import os
 import struct
 import tempfile
+from collections import OrderedDict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +19,42 @@ from gpunn import _core
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U8": "u1"}
 
 
-def load_weights(path: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
+def state_of(tensors: Mapping[str, npt.NDArray[Any]], preparation: str | None) -> OrderedDict[str, npt.NDArray[Any]]:
+    """A state dictionary whose attribute ``_metadata`` has the preparation of samples, in the form of PyTorch's: what
+    is said of the module "", which is the whole."""
+    state = OrderedDict(tensors)
+    if preparation is not None:
+        state._metadata = {"": {"gpunn": preparation}}  # type: ignore[attr-defined]
+    return state
+
+
+def preparation_of(state: Mapping[str, Any]) -> str | None:
+    """What :func:`state_of` was given; None for the state of another program."""
+    metadata = getattr(state, "_metadata", None)
+    whole = metadata.get("") if isinstance(metadata, Mapping) else None
+    text = whole.get("gpunn") if isinstance(whole, Mapping) else None
+    return text if isinstance(text, str) else None
+
+
+def load_weights(path: str | os.PathLike[str]) -> OrderedDict[str, npt.NDArray[Any]]:
     """The weights of a run folder (its best checkpoint, else the last) or a checkpoint file, by their names in the
-    model: float32, of the shapes that PyTorch has for them."""
+    model: float32, of the shapes that PyTorch has for them. ``Network.load_state_dict`` takes them, with the
+    normalisation that they were learnt with."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "weights.safetensors"
         _core.export_weights(Path(path), file, "")
         return _read(file.read_bytes())
 
 
-def _read(content: bytes) -> dict[str, npt.NDArray[Any]]:
+def _read(content: bytes) -> OrderedDict[str, npt.NDArray[Any]]:
     (length,) = struct.unpack_from("<Q", content)
     header = json.loads(content[8 : 8 + length])
     body = memoryview(content)[8 + length :]
-    return {
+    tensors = {
         name: np.frombuffer(body[slice(*tensor["data_offsets"])], _TYPES[tensor["dtype"]])
         .reshape(tensor["shape"])
         .copy()
         for name, tensor in header.items()
         if name != "__metadata__"
     }
+    return state_of(tensors, header.get("__metadata__", {}).get("model"))

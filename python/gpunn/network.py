@@ -10,6 +10,7 @@ import math
 import os
 import tempfile
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from gpunn._batches import Batches, gathered, is_batches
 from gpunn._chain import chain_of, found_size, names_of, require_once, sources_of, values
 from gpunn._history import History
 from gpunn._listener import FitListener
+from gpunn._weights import preparation_of, state_of
 from gpunn._yaml import flow, section
 from gpunn.errors import UsageError
 from gpunn.layers import CLASS_OF, Layer, Node
@@ -78,6 +80,7 @@ class Network:
         self._answers: _core.Model | None = None
         self._training = False
         self._text = ""  # of the experiment, where it was read from a file
+        self._learnt_task = ""  # of the weights that were loaded with their preparation
         if self._input is not None:
             self._build(self._input, "f32")
 
@@ -106,10 +109,11 @@ class Network:
             return self._text
         settings = self._settings
         text = f"name: {flow(self.name)}\n"
-        text += section("task", task or settings.get("task"))
+        task = task or settings.get("task") or self._learnt_task or None
+        text += section("task", task)
         text += "model:\n" + "".join(f"  {line}\n" for line in self.to_yaml().splitlines())
         data: dict[str, Any] = {"dataset": "arrays", "batch_size": 1}
-        if (task or settings.get("task")) == "regression":
+        if task == "regression":
             data["scale_targets"] = settings.get("scale_targets", False)
         text += section("data", data)
         text += section("loss", loss if loss is not None else settings.get("loss"))
@@ -172,14 +176,8 @@ class Network:
         return array
 
     def _retype(self, dtype: str) -> None:
-        old = self._built()
-        info = old.info()
-        core = _core.Network(
-            self._experiment(), self.name, dtype, info["shape"], info["mean"], info["stddev"], info["outputs"]
-        )
-        for name, *_ in old.tensors():
-            core.write(name, old.read(name))
-        self._core, self._answers = core, None
+        self._built().set_dtype(dtype)
+        self._answers = None
 
     def _built(self) -> _core.Network:
         if self._core is None:
@@ -226,7 +224,8 @@ class Network:
             precision: "fp32", "tf32", "bf16" or "f16".
             task: "classification", "regression" or "multi_label". None: by loss and targets.
             normalize: None takes samples as they are (uint8 pixels divided by 255); "data" by the mean and standard
-                deviation of the training samples, channel by channel; or a pair (mean, stddev).
+                deviation of the training samples, channel by channel; or a pair (mean, stddev). Weights that are loaded
+                bring their own normalisation, which only a pair replaces.
             scale_targets: of a regression, learn (target - mean) / stddev; ``predict`` answers in the targets' units.
             training: further keys of the section ``training`` in YAML: "ema", "freeze", "accumulate", ...
             device: counted from 0. threads: of the host, 0: the backend's choice.
@@ -284,11 +283,12 @@ class Network:
     ) -> None:
         info = core.info()
         mean, stddev = self._normalisation()
-        measured = self._settings.get("normalize") == "data" and core.steps == 0
+        measured = self._settings.get("normalize") == "data" and core.steps == 0 and not self._learnt_task
         if not mean and not measured:  # what the weights were learnt with, or nothing
             size = info["shape"][0]
             mean, stddev = info["mean"] or [0.0] * size, info["stddev"] or [1.0] * size
-        names = list(outputs) if outputs is not None else (info["outputs"] if self._text else [])
+        learnt = self._text or self._learnt_task
+        names = list(outputs) if outputs is not None else (info["outputs"] if learnt else [])
         core.set(self._experiment(task, loss), self.name, list(settings), mean, stddev, names)
 
     def fit(
@@ -505,10 +505,16 @@ class Network:
 
     # ---- weights
 
-    def state_dict(self) -> dict[str, npt.NDArray[np.float32]]:
-        """Copies of the parameters and buffers, by name: "conv2d1.weight"."""
+    def state_dict(self) -> OrderedDict[str, npt.NDArray[np.float32]]:
+        """Copies of the parameters and buffers, by name: "conv2d1.weight".
+
+        The normalisation of samples and the scale of targets are in the attribute ``_metadata``, where PyTorch's state
+        dictionaries keep what is not a tensor. Pickles and ``copy.deepcopy`` keep it; a new dictionary of the same
+        items and ``.npz`` files do not.
+        """
         core = self._built()
-        return {name: core.read(name) for name, *_ in core.tensors()}
+        tensors = {name: core.read(name) for name, *_ in core.tensors()}
+        return state_of(tensors, core.preparation() if core.is_prepared else None)
 
     def parameters(self) -> dict[str, npt.NDArray[np.float32]]:
         """Copies of the parameters, in the order of the layers."""
@@ -517,7 +523,10 @@ class Network:
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
         """Loads arrays by name, also PyTorch's. ``strict``: every tensor must be there, and no other. Arrays of
-        another shape are refused before anything is changed."""
+        another shape are refused before anything is changed.
+
+        The state of a network of gpunn brings the normalisation of samples and the scale of targets. Of any other
+        state the network keeps its own."""
         core = self._built()
         shapes = {name: tuple(shape) for name, _, shape, _, _ in core.tensors()}
         wrong = [f"missing: {name}" for name in shapes if name not in state and strict]
@@ -533,13 +542,16 @@ class Network:
             taken[name] = np.ascontiguousarray(array, dtype=np.float32)
         if wrong:
             raise UsageError("the state does not fit the network:\n  " + "\n  ".join(wrong))
+        preparation = preparation_of(state)
+        if preparation is not None:
+            core.take_preparation(preparation)
         for name, array in taken.items():
             core.write(name, array)
-        self._answers = None
+        self._adopt_preparation()
 
     def save(self, file: str | os.PathLike[str]) -> None:
         """Writes a checkpoint (``.h5``), which :meth:`load`, ``gpunn.load`` and ``gpunn predict`` read; or the
-        tensors alone, if the name ends in ``.safetensors``."""
+        tensors, with the preparation of samples as metadata, if the name ends in ``.safetensors``."""
         if Path(file).suffix not in (".h5", ".hdf5", ".safetensors"):
             raise UsageError(
                 f"{os.fspath(file)}: expected a name that ends in .h5, .hdf5 or .safetensors; gpunn.export() turns a "
@@ -557,16 +569,42 @@ class Network:
         network = _network_of("network", core.info()["shape"], core.layers(), build=False)
         network._core = core
         network._text = core.resolved()
+        network._learnt_task = str(core.info()["task"]) if core.is_prepared else ""
         return network
 
     def load_weights(
         self, file: str | os.PathLike[str], *, names: str | os.PathLike[str] | None = None, strict: bool = True
     ) -> str:
-        """Loads weights from a checkpoint, run folder or ``.safetensors`` file. ``names`` is a table of the file's
-        names, as ``init_from.names`` in YAML. Returns a sentence that tells what was loaded."""
+        """Loads weights from a checkpoint, run folder, ``.onnx`` or ``.safetensors`` file. ``names`` is a table of the
+        file's names, as ``init_from.names`` in YAML. The normalisation of samples and the scale of targets come with
+        the weights of a file that gpunn wrote; training keeps them. Returns sentences that say what was loaded."""
         report = self._built().read_file(Path(file), "" if names is None else Path(names), strict)
+        own = self._adopt_preparation()
+        return report + (f"\n  {own}" if own else "")
+
+    def _adopt_preparation(self) -> str:
+        """Fits the settings to the preparation that was taken with weights. Returns a sentence if a pair that was given
+        as ``normalize`` replaces the weights' normalisation."""
+        core = self._built()
         self._answers = None
-        return report
+        if not core.learnt_task:
+            return ""
+        if self._text:
+            self._text = core.resolved()
+            return ""
+        info, task = core.info(), core.learnt_task
+        self._learnt_task = task
+        mean, stddev = self._normalisation()
+        chosen = self._settings.get("task") or task
+        self._apply(core, chosen, self._loss(chosen, core), info["outputs"])
+        if not mean or (np.allclose(mean, info["mean"]) and np.allclose(stddev, info["stddev"])):
+            return ""
+        own = (
+            f"compile(normalize=...) replaces that: mean {mean}, deviation {stddev}. The weights were learnt with mean "
+            f"{info['mean']}, deviation {info['stddev']}"
+        )
+        warnings.warn(own, UserWarning, stacklevel=3)
+        return own
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
@@ -583,6 +621,7 @@ class Network:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         saved = state.pop("_saved")
+        self._learnt_task = ""  # which pickles of older versions do not have
         self.__dict__.update(state)
         self._core = None
         if saved is not None:

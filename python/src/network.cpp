@@ -27,7 +27,7 @@ namespace gpunn::python {
 
 namespace {
 
-DType dtype_named(const std::string& name) {
+DType sample_dtype(const std::string& name) {
   for (const DType type : {DType::u8, DType::f32}) {
     if (name == name_of(type)) return type;
   }
@@ -37,7 +37,7 @@ DType dtype_named(const std::string& name) {
 ModelInfo info_of(const std::string& dtype, const std::vector<int64_t>& shape, const std::vector<double>& mean,
                   const std::vector<double>& stddev, const std::vector<std::string>& outputs) {
   ModelInfo info;
-  info.input.sample = {dtype_named(dtype), shape};
+  info.input.sample = {sample_dtype(dtype), shape};
   info.input.name = shape.size() == 3 ? "image" : "features";
   info.input.mean = mean;
   info.input.stddev = stddev;
@@ -146,6 +146,25 @@ void bind_network(nb::module_& module) {
             return self.network->read_file(file, names, strict);
           },
           nb::arg("file"), nb::arg("names"), nb::arg("strict"))
+      .def(
+          "set_dtype",
+          [](PythonNetwork& self, const std::string& dtype) {
+            const InUse in_use(self, InUse::Kind::writes);
+            ModelInfo info = self.network->info();
+            info.input.sample.dtype = sample_dtype(dtype);
+            self.network->set(self.network->experiment(), std::move(info));
+          },
+          nb::arg("dtype"))
+      .def_prop_ro("is_prepared", [](const PythonNetwork& self) { return self.network->is_prepared(); })
+      .def_prop_ro("learnt_task", [](const PythonNetwork& self) { return self.network->learnt_task(); })
+      .def("preparation", [](const PythonNetwork& self) { return self.network->preparation(); })
+      .def(
+          "take_preparation",
+          [](PythonNetwork& self, const std::string& description) {
+            const InUse in_use(self, InUse::Kind::writes);
+            return self.network->take_preparation(description);
+          },
+          nb::arg("description"))
       .def_prop_ro("steps", [](const PythonNetwork& self) { return self.network->steps(); })
       .def_prop_ro("epochs", [](const PythonNetwork& self) { return self.network->epochs(); })
       .def("forget_training",

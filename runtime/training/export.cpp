@@ -11,10 +11,10 @@
 #include "common/files.hpp"
 #include "common/text.hpp"
 #include "storage/checkpoint.hpp"
-#include "storage/model_info.hpp"
 #include "storage/safetensors.hpp"
 #include "training/name_table.hpp"
 #include "training/own_files.hpp"
+#include "training/preparation.hpp"
 #include "training/trained_model.hpp"
 
 namespace gpunn {
@@ -79,8 +79,9 @@ ExportReport export_weights(const std::filesystem::path& model, const std::files
   const int64_t batches = checkpoint.counters["step"] * experiment.accumulate;
   ExportReport report{.file = file, .tensors = 0, .numbers = 0, .unnamed = {}};
   storage::Safetensors content;
-  content.metadata = {{"format", "pt"}, {"gpunn_version", checkpoint.gpunn_version}, {"experiment", experiment.name}};
-  if (checkpoint.model) content.metadata["model"] = storage::model_info_text(*checkpoint.model);
+  if (checkpoint.model) content.metadata = training::model_metadata(*checkpoint.model);
+  content.metadata["gpunn_version"] = checkpoint.gpunn_version;  // of the program that trained it
+  content.metadata.insert({{"format", "pt"}, {"experiment", experiment.name}});
   content.tensors = training::model_tensors(checkpoint);
   if (!names.empty()) {
     rename_for_export(content.tensors, names, report);

@@ -2,6 +2,7 @@
 
 #include <gpunn/network.hpp>
 
+#include <string>
 #include <vector>
 
 #include "storage/checkpoint.hpp"
@@ -25,11 +26,15 @@ class Network::Impl {
   storage::Checkpoint checkpoint() const;
   // The normalisation of an input that was not measured yet: none.
   ModelInfo complete_info() const;
+  // Whether the weights belong to a preparation of samples: they were trained, or samples are normalised.
+  bool is_prepared() const;
+  std::string take_preparation(const ModelInfo& from);
 
   Experiment experiment;
   ModelInfo info;
   storage::Checkpoint state;  // of tensors, counters and metrics; its texts and `model` are made by checkpoint()
   std::vector<NetworkTensor> tensors;
+  std::string learnt_task;  // of the weights that were read
 
  private:
   void describe();

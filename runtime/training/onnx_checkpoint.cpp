@@ -21,6 +21,11 @@ void take_as_is(InputInfo& input) {
   input.stddev.assign(input.mean.size(), 1);
 }
 
+bool takes_raw_samples(const interchange::ImportedModel& imported) {
+  const auto input = imported.metadata.find("input");
+  return input != imported.metadata.end() && input->second == "raw";
+}
+
 ModelInfo info_of(const interchange::ImportedModel& imported, const std::filesystem::path& file) {
   ModelInfo info;
   if (const auto told = imported.metadata.find("model"); told != imported.metadata.end()) {
@@ -36,8 +41,7 @@ ModelInfo info_of(const interchange::ImportedModel& imported, const std::filesys
                   ExitCode::usage);
     }
     // A graph that takes raw samples normalises them by nodes of its own, which are layers here.
-    const auto input = imported.metadata.find("input");
-    if (input != imported.metadata.end() && input->second == "raw") take_as_is(info.input);
+    if (takes_raw_samples(imported)) take_as_is(info.input);
     return info;
   }
   info.input.name = imported.input;
@@ -162,6 +166,12 @@ std::vector<storage::StoredTensor> onnx_tensors(const std::filesystem::path& fil
     tensors.push_back(storage::stored_floats(tensor.name, tensor.shape, *tensor.values));
   }
   return tensors;
+}
+
+std::optional<ModelInfo> onnx_preparation(const std::filesystem::path& file, const std::vector<int64_t>& input_shape) {
+  const interchange::ImportedModel imported = interchange::import_onnx(file, {.input_shape = input_shape});
+  if (!imported.metadata.contains("model") || takes_raw_samples(imported)) return std::nullopt;
+  return info_of(imported, file);
 }
 
 }  // namespace gpunn::training

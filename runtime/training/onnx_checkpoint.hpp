@@ -1,6 +1,9 @@
 #pragma once
 
+#include <gpunn/model_info.hpp>
+
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "training/trained_model.hpp"
@@ -16,5 +19,9 @@ TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, std::vector<
 // Its tensors, named as those of the model's layers.
 std::vector<storage::StoredTensor> onnx_tensors(const std::filesystem::path& file,
                                                 const std::vector<int64_t>& input_shape);
+
+// How its samples are prepared: what the metadata say of them. Empty if they say nothing, or if nodes of the graph
+// prepare the samples.
+std::optional<ModelInfo> onnx_preparation(const std::filesystem::path& file, const std::vector<int64_t>& input_shape);
 
 }  // namespace gpunn::training

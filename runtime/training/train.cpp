@@ -10,6 +10,7 @@
 #include "storage/safetensors.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/model_info.hpp"
+#include "training/preparation.hpp"
 #include "training/profiled.hpp"
 #include "training/rank_files.hpp"
 #include "training/rank_team.hpp"
@@ -51,6 +52,14 @@ void write_initial(const RunFolder& folder, const training::StartingTensors& sto
   storage::save_safetensors(folder.path() / kInitialWeights, content);
 }
 
+std::string started_text(const training::Start& start, const Session& session) {
+  std::string text = start.report.text();
+  if (!start.stored.model) return text;
+  const InputInfo input = training::model_info(session.experiment(), session.dataset()).input;
+  const std::string other = training::other_normalisation(*start.stored.model, input.mean, input.stddev);
+  return other.empty() ? text : text + "\n" + other;
+}
+
 // But for the first, ranks write nothing.
 RunOptions options_of_rank(RunOptions options, const distributed::Team* team) {
   if (team == nullptr || team->speaks()) return options;
@@ -70,7 +79,7 @@ RunResult train_session(const Experiment& given, const std::function<Dataset()>&
     training::require_equal_ranks(session);
     if (start) {
       session.initialise_from(*start);
-      if (options.listener != nullptr) options.listener->on_message(start->report.text());
+      if (options.listener != nullptr) options.listener->on_message(started_text(*start, session));
     }
     const bool writes = team == nullptr || team->speaks();
     RunFolder folder = writes ? RunFolder::create(experiment, options.run_folder) : RunFolder::none();

@@ -14,6 +14,7 @@
 #include "storage/safetensors.hpp"
 #include "training/name_table.hpp"
 #include "training/onnx_checkpoint.hpp"
+#include "training/preparation.hpp"
 #include "training/trained_model.hpp"
 
 namespace gpunn::training {
@@ -62,12 +63,20 @@ std::string in_shell_quotes(const std::string& text) {
       ExitCode::usage);
 }
 
-std::vector<storage::StoredTensor> tensors_of(const std::filesystem::path& file,
-                                              const std::vector<int64_t>& input_shape) {
+struct FileWeights {
+  std::vector<storage::StoredTensor> tensors;
+  std::optional<ModelInfo> model;
+};
+
+FileWeights weights_of(const std::filesystem::path& file, const std::vector<int64_t>& input_shape) {
   if (is_of_pytorch(file)) explain_conversion(file);
-  if (file.extension() == ".safetensors") return storage::load_safetensors(file).tensors;
-  if (interchange::is_onnx(file)) return onnx_tensors(file, input_shape);
-  return model_tensors(storage::load_checkpoint(file));
+  if (file.extension() == ".safetensors") {
+    storage::Safetensors content = storage::load_safetensors(file);
+    return {std::move(content.tensors), described_model(content.metadata, file)};
+  }
+  if (interchange::is_onnx(file)) return {onnx_tensors(file, input_shape), onnx_preparation(file, input_shape)};
+  const storage::Checkpoint checkpoint = storage::load_checkpoint(file);
+  return {model_tensors(checkpoint), checkpoint.model};
 }
 
 }  // namespace
@@ -78,7 +87,9 @@ StartingTensors read_starting_tensors(const InitFromConfig& config, const std::v
   StartingTensors start;
   start.source = file.string();
   std::map<std::string, std::string> originals;
-  for (storage::StoredTensor& tensor : tensors_of(file, input_shape)) {
+  FileWeights weights = weights_of(file, input_shape);
+  start.model = std::move(weights.model);
+  for (storage::StoredTensor& tensor : weights.tensors) {
     if (tensor.type.dtype != DType::f32) continue;  // a counter, as PyTorch's num_batches_tracked
     std::string name = names.rename(tensor.name);
     const auto [other, fresh] = originals.emplace(name, tensor.name);

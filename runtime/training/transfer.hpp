@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpunn/experiment.hpp>
+#include <gpunn/model_info.hpp>
 
 #include <map>
 #include <optional>
@@ -15,6 +16,7 @@ namespace gpunn::training {
 struct StartingTensors {
   std::string source;  // the file
   std::map<std::string, storage::StoredTensor> tensors;
+  std::optional<ModelInfo> model = {};  // how the samples of these weights are prepared; empty: the file does not say
 };
 
 // Reads `init_from`: a checkpoint, a run folder (best.h5, else last.h5), a .safetensors file or an .onnx file, whose

@@ -55,10 +55,20 @@ class GPUNN_API Network {
   std::span<const float> read(const std::string& name) const;
   // Throws Error(usage) for an unknown name or a wrong number of values.
   void write(const std::string& name, std::span<const float> values);
-  // Reads the tensors from a checkpoint, run folder or .safetensors file, with `names` as init_from.names. Returns a
-  // sentence that tells what was read. Throws Error(usage) if nothing fits; with `strict` also if a tensor is missing,
-  // has another shape, or is not one of this model's.
+  // Reads the tensors from a checkpoint, run folder, .onnx or .safetensors file, with `names` as init_from.names. Takes
+  // the preparation of samples with them, if the file has it: normalisation and the scale of targets. Returns sentences
+  // that say what was read. Throws Error(usage) if nothing fits; with `strict` also if a tensor is missing, has another
+  // shape, or is not one of this model's.
   std::string read_file(const std::filesystem::path& file, const std::filesystem::path& names = {}, bool strict = true);
+
+  // The preparation of samples that belongs to the weights, as text for another network's take_preparation(), and
+  // whether there is one: the network was trained, or its samples are normalised.
+  std::string preparation() const;
+  bool is_prepared() const;
+  // Returns a sentence that says what was taken. Throws Error(usage) if the text is damaged.
+  std::string take_preparation(const std::string& description);
+  // The task of the network that the last preparation was of; empty if none was taken.
+  const std::string& learnt_task() const;
 
   int64_t steps() const;   // of all trainings so far
   int64_t epochs() const;  // whole ones, of all trainings so far
@@ -66,7 +76,7 @@ class GPUNN_API Network {
   void forget_training();
 
   // Writes a checkpoint, which Network::load, Model::load, `gpunn eval` and `gpunn resume` read. If the name ends in
-  // .safetensors, it writes the tensors alone.
+  // .safetensors, it writes the tensors, and the preparation of samples as metadata.
   void save(const std::filesystem::path& file) const;
 
   // Trains for experiment().epochs more epochs on a data set called kArrays. A later call continues from the start of

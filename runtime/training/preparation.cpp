@@ -1,0 +1,109 @@
+#include "training/preparation.hpp"
+
+#include <gpunn/error.hpp>
+#include <gpunn/version.hpp>
+
+#include <algorithm>
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include "storage/model_info.hpp"
+
+namespace gpunn::training {
+
+namespace {
+
+constexpr const char* kVersionKey = "gpunn_version";
+constexpr const char* kModelKey = "model";
+constexpr std::size_t kShownNumbers = 3;
+
+bool changes_nothing(const std::vector<double>& mean, const std::vector<double>& stddev) {
+  const auto is_zero = [](double value) { return value == 0; };
+  const auto is_one = [](double value) { return value == 1; };
+  return std::ranges::all_of(mean, is_zero) && std::ranges::all_of(stddev, is_one);
+}
+
+std::string numbers(const std::vector<double>& values) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(values.size(), kShownNumbers); ++i) {
+    text += fmt::format("{}{:.4g}", i == 0 ? "" : " ", values[i]);
+  }
+  return text + (values.size() > kShownNumbers ? fmt::format(" ({} in all)", values.size()) : "");
+}
+
+std::size_t channels_of(const ModelInfo& model) {
+  return model.input.sample.shape.empty() ? 0 : static_cast<std::size_t>(model.input.sample.shape.front());
+}
+
+}  // namespace
+
+std::string normalisation_text(const std::vector<double>& mean, const std::vector<double>& stddev) {
+  if (changes_nothing(mean, stddev)) return "none";
+  return "mean " + numbers(mean) + ", deviation " + numbers(stddev);
+}
+
+bool is_normalised(const InputInfo& input) { return !changes_nothing(input.mean, input.stddev); }
+
+std::map<std::string, std::string> model_metadata(const ModelInfo& model) {
+  return {{kVersionKey, version()}, {kModelKey, storage::model_info_text(model)}};
+}
+
+std::optional<ModelInfo> described_model(const std::map<std::string, std::string>& metadata,
+                                         const std::filesystem::path& file) {
+  const auto text = metadata.find(kModelKey);
+  if (!metadata.contains(kVersionKey) || text == metadata.end()) return std::nullopt;
+  try {
+    return storage::parse_model_info(text->second);
+  } catch (const storage::ModelInfoFailure& failure) {
+    throw Error(file.string() + ": the description of the model in its metadata is damaged: " + failure.what() +
+                    ". Export the file again",
+                ExitCode::usage);
+  }
+}
+
+std::string take_preparation(const ModelInfo& from, ModelInfo& network) {
+  if (channels_of(from) != channels_of(network)) {
+    return fmt::format("normalisation: the weights were learnt from {} channels or features and the network takes {}, "
+                       "so it keeps its own ({})",
+                       channels_of(from), channels_of(network),
+                       normalisation_text(network.input.mean, network.input.stddev));
+  }
+  ModelInfo taken = from;
+  taken.task = network.task;
+  if (from.input.sample.shape != network.input.sample.shape) {
+    taken.input.sample.shape = network.input.sample.shape;
+    taken.input.columns = network.input.columns;
+  }
+  std::string text =
+      "normalisation: taken with the weights (" + normalisation_text(from.input.mean, from.input.stddev) + ")";
+  const bool same_outputs = from.outputs.size() == network.outputs.size();
+  if (!same_outputs) {
+    taken.outputs = network.outputs;
+    taken.target_mean = network.target_mean;
+    taken.target_stddev = network.target_stddev;
+  } else if (!from.target_mean.empty()) {
+    text += "; scale of the targets: " + normalisation_text(from.target_mean, from.target_stddev);
+  }
+  network = std::move(taken);
+  return text;
+}
+
+std::string kept_preparation(const ModelInfo& network) {
+  if (!is_normalised(network.input)) return "normalisation: none; the weights say nothing of one";
+  return "normalisation: the weights say nothing of one, so the network keeps its own (" +
+         normalisation_text(network.input.mean, network.input.stddev) + ")";
+}
+
+std::string other_normalisation(const ModelInfo& weights, const std::vector<double>& mean,
+                                const std::vector<double>& stddev) {
+  const InputInfo& input = weights.input;
+  if ((input.mean == mean && input.stddev == stddev) || (changes_nothing(mean, stddev) && !is_normalised(input))) {
+    return "";
+  }
+  return "  normalisation: that of this run's data (" + normalisation_text(mean, stddev) +
+         "); the weights were learnt with another (" + normalisation_text(input.mean, input.stddev) +
+         "). data.mean and data.stddev set it";
+}
+
+}  // namespace gpunn::training
