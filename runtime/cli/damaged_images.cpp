@@ -1,9 +1,11 @@
 #include "cli/damaged_images.hpp"
 
-#include <algorithm>
+#include <gpunn/error.hpp>
+
 #include <string>
 
 #include "cli/output.hpp"
+#include "cli/status_line.hpp"
 #include "cli/terminal.hpp"
 
 namespace gpunn::cli {
@@ -15,22 +17,34 @@ void add_damaged_option(Verb verb, Damaged& policy) {
                   "that can be read");
 }
 
-void DamagedImages::add_to(Json& document, const char* key) const {
+ExitCode DamagedImages::finish(bool json, Json document, const char* key, Damaged policy, std::size_t answered) const {
+  std::size_t left_out = 0;
   for (const DamagedImage& image : images_) {
-    if (!image.repaired) document.push_back({{key, image.file.string()}, {"error", image.reason}});
+    if (image.repaired) continue;
+    ++left_out;
+    document.push_back({{key, image.file.string()}, {"error", image.reason}});
   }
-}
-
-void DamagedImages::report(Damaged policy, std::size_t answered) const {
-  const auto left_out = static_cast<std::size_t>(std::ranges::count(images_, false, &DamagedImage::repaired));
+  const bool refused = policy == Damaged::error && !images_.empty();
+  const bool answers = json && (!refused || answered > 0);
+  if (answers) print_json(document);
   const std::size_t all = answered + left_out;
-  if (policy == Damaged::error) {
-    flush_stdout();
+  if (!refused) {
+    for (const std::string& note : damage_notes(images_, all, "")) {
+      StatusLine::of_stderr().print("note: " + printable(note));
+    }
+    return ExitCode::done;
+  }
+  flush_stdout();
+  try {
     refuse_damaged(images_, all, "",
                    "The other images are done. --damaged skip leaves these out, --damaged repair uses the pixels that "
                    "can be read");
+  } catch (const Error& error) {
+    if (!answers) throw;
+    StatusLine::of_stderr().print("gpunn: " + printable(error.what()));
+    return error.code();
   }
-  for (const std::string& note : damage_notes(images_, all, "")) write_to_stderr("note: " + printable(note) + "\n");
+  return ExitCode::failed;
 }
 
 }  // namespace gpunn::cli

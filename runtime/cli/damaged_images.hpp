@@ -19,10 +19,10 @@ class DamagedImages {
   DamagedListener listener() {
     return [this](const DamagedImage& image) { images_.push_back(image); };
   }
-  // Adds an entry with its error for each image that is left out; `key` is what the verb calls an image.
-  void add_to(Json& document, const char* key) const;
-  // Prints what became of them to stderr. Throws Error if they are an error.
-  void report(Damaged policy, std::size_t answered) const;
+  // Ends the verb: prints the JSON document, to which it adds an object with the error of each image that is left out,
+  // and prints what became of the images to stderr. `key` is what the verb calls an image. Throws Error if damaged
+  // images are an error, or returns its exit code after a document with answers.
+  ExitCode finish(bool json, Json document, const char* key, Damaged policy, std::size_t answered) const;
 
  private:
   std::vector<DamagedImage> images_;

@@ -1,6 +1,7 @@
 #include <gpunn/explain.hpp>
 
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -88,16 +89,13 @@ void add_explain(CommandLine& line) {
       DamagedImages damaged;
       request.on_damaged = damaged.listener();
       const std::vector<ExplainedImage> images = explain(model, request);
+      Json document = Json::array();
       if (line.json) {
-        Json document = Json::array();
         for (const ExplainedImage& image : images) document.push_back(explanation_json(image));
-        damaged.add_to(document, "source");
-        print_json(document);
       } else {
         for (const ExplainedImage& image : images) print_explanation(image);
       }
-      damaged.report(request.damaged, images.size());
-      return ExitCode::done;
+      return damaged.finish(line.json, std::move(document), "source", request.damaged, images.size());
     };
   });
 }

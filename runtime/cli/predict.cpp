@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -186,16 +187,13 @@ void add_predict(CommandLine& line) {
           announcements.on_message(note);
         }
       }
+      Json document = Json::array();
       if (line.json) {
-        Json document = Json::array();
         for (const Prediction& prediction : predictions) document.push_back(to_json(prediction));
-        damaged.add_to(document, "source");
-        print_json(document);
       } else {
         for (const Prediction& prediction : predictions) print_prediction(prediction, least_score);
       }
-      damaged.report(options->request.damaged, predictions.size());
-      return ExitCode::done;
+      return damaged.finish(line.json, std::move(document), "source", options->request.damaged, predictions.size());
     };
   });
 }

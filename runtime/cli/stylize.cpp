@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -64,10 +65,7 @@ ExitCode paint_images(const TrainedModel& model, PaintRequest& request, bool jso
     put("{}  {}x{} pixels in {}\n", printable(image.to.string()), image.width, image.height,
         duration_text(image.seconds));
   }
-  damaged.add_to(document, "from");
-  if (json) print_json(document);
-  damaged.report(request.damaged, files.size());
-  return ExitCode::done;
+  return damaged.finish(json, std::move(document), "from", request.damaged, files.size());
 }
 
 // On a terminal a line that is drawn anew, elsewhere ten lines.

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -88,10 +89,7 @@ ExitCode enlarge_images(const TrainedModel& model, UpscaleOptions& options, bool
     put("{}  {}x{} pixels in {}, {} {}\n", printable(image.to.string()), image.width, image.height,
         duration_text(image.seconds), image.tiles, image.tiles == 1 ? "part" : "parts");
   }
-  damaged.add_to(document, "from");
-  if (json) print_json(document);
-  damaged.report(options.request.damaged, images.size());
-  return ExitCode::done;
+  return damaged.finish(json, std::move(document), "from", options.request.damaged, images.size());
 }
 
 }  // namespace

@@ -57,13 +57,12 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("mode", "kind", "options"), KINDS)
-def test_a_file_without_its_end_is_sound_for_both(
-    tmp_path: Path, mode: str, kind: str, options: dict[str, Any]
-) -> None:
+def test_a_file_without_its_end_is_sound(tmp_path: Path, mode: str, kind: str, options: dict[str, Any]) -> None:
     data = encoded(mode, kind, **options)
     less = data[: -2 if kind == "JPEG" else -12]
-    np.testing.assert_array_equal(by_gpunn(tmp_path, less, "error"), by_pillow(less, False))
-    np.testing.assert_array_equal(by_pillow(less, False), by_pillow(data, False))
+    np.testing.assert_array_equal(by_gpunn(tmp_path, less, "error"), by_pillow(data, False))
+    # Pillow has the same pixels, but reads such a JPEG only if it is told to.
+    np.testing.assert_array_equal(by_pillow(less, kind == "JPEG"), by_pillow(data, False))
 
 
 @pytest.mark.parametrize(("mode", "kind", "options"), KINDS)
@@ -77,7 +76,9 @@ def test_a_file_that_is_cut_short_gives_the_pixels_that_pillow_reads(
             by_pillow(less, False)
         with pytest.raises(gpunn.Error, match=r"1 of 2 images .* is damaged"):
             by_gpunn(tmp_path, less, "error")
-        np.testing.assert_array_equal(by_gpunn(tmp_path, less, "repair"), by_pillow(less, True))
+        repaired, expected = by_gpunn(tmp_path, less, "repair").astype(int), by_pillow(less, True).astype(int)
+        # Versions of libjpeg smooth the blocks of a progressive file without its last scans in different ways.
+        np.testing.assert_allclose(repaired, expected, rtol=0, atol=3 if options.get("progressive") else 0)
 
 
 def test_predictions_of_files_skip_or_repair_damaged_ones(tmp_path: Path) -> None:

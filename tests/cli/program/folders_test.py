@@ -12,8 +12,8 @@ EXPERIMENT = """name: folders
 model:
   name: small
   layers:
-    - {flatten: {}}
-    - {dense: {units: 2}}
+    - flatten
+    - linear: {units: 2}
 data: {dataset: image_folder, path: photos, batch_size: 4%s}
 optimizer: {type: sgd, learning_rate: 0.01}
 training: {epochs: 1}
