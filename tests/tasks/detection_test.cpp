@@ -112,6 +112,17 @@ TEST_CASE("the annotation's area decides the size of an object, also an area of 
   CHECK_FALSE(gpunn::is_defined(large.small));
 }
 
+TEST_CASE("COCO takes the best 100 detections of an image and class") {
+  DetectionImage image;
+  image.objects = {object_at(0)};
+  image.detections = {found_at(0, 0.1)};
+  for (int i = 0; i < 99; ++i) image.detections.push_back(found_at(300, 0.9));
+  CHECK(coco_figures(std::vector{image}, 1).recall_100 == 1);
+  CHECK(coco_figures(std::vector{image}, 1).recall_10 == 0);
+  image.detections.push_back(found_at(300, 0.9));
+  CHECK(coco_figures(std::vector{image}, 1).recall_100 == 0);
+}
+
 TEST_CASE("pycocotools counts a detection of the annotation with the id 0 as wrong") {
   DetectionImage image;
   image.objects = {object_at(0)};
