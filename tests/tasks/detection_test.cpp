@@ -164,6 +164,13 @@ TEST_CASE("confusion tells taken classes, objects that are missed, and detection
   CHECK(confusion_of(std::vector{image}, 2, 0.5) == std::vector<int64_t>{0, 1, 1, 0, 0, 0, 1, 0, 0});
 }
 
+TEST_CASE("confusion counts neither a crowd nor the detections within it") {
+  DetectionImage image;
+  image.objects = {{.box = {0, 0, 100, 100}, .category = 0, .crowd = true}, object_at(300)};
+  image.detections = {found_at(0, 0.9), found_at(20, 0.8), found_at(300, 0.7), found_at(500, 0.6)};
+  CHECK(confusion_of(std::vector{image}, 1, 0.5) == std::vector<int64_t>{1, 0, 1, 0});
+}
+
 TEST_CASE("the sample of a published VOC evaluator has its figures", "[data]") {
   const char* root = std::getenv("GPUNN_DATA_DIR");
   const std::filesystem::path folder = std::filesystem::path(root == nullptr ? "" : root) / "detection/map-sample";
