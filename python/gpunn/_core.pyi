@@ -110,7 +110,7 @@ class StepReport:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """By name, the most telling first; NaN where a metric says nothing."""
+        """By name, the most telling first; NaN if a metric is undefined."""
 
     @property
     def learning_rate(self) -> float: ...
@@ -165,7 +165,7 @@ class EvalReport:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """By name, the most telling first; NaN where a metric says nothing."""
+        """By name, the most telling first; NaN if a metric is undefined."""
 
     @property
     def rows(self) -> int: ...
@@ -200,7 +200,7 @@ class EpochReport:
 
     @property
     def train_metrics(self) -> dict[str, float]:
-        """By name, the most telling first; NaN where a metric says nothing."""
+        """By name, the most telling first; NaN if a metric is undefined."""
 
     @property
     def evaluation(self) -> EvalReport: ...
@@ -358,7 +358,8 @@ class RunResult:
         """What best_metric is."""
 
     @property
-    def best_metric(self) -> float: ...
+    def best_metric(self) -> float:
+        """NaN without a best epoch."""
 
     @property
     def best_epoch(self) -> int:
@@ -538,7 +539,29 @@ class OutputReport:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """By name, the most telling first; NaN where a metric says nothing."""
+        """By name, the most telling first; NaN if a metric is undefined."""
+
+class DetectedClass:
+    """One class of evaluated images with boxes. NaN without objects."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def objects(self) -> int: ...
+
+    @property
+    def detections(self) -> int: ...
+
+    @property
+    def ap(self) -> float:
+        """VOC's average precision at an overlap of 0.5."""
+
+    @property
+    def coco_ap(self) -> float:
+        """COCO's: the mean over the overlaps 0.5, 0.55, ..., 0.95."""
 
 class RowReport:
     """A row that was foretold badly."""
@@ -585,6 +608,16 @@ class ClassEvalReport:
     @property
     def outputs(self) -> list[OutputReport]:
         """Of data without classes."""
+
+    @property
+    def detected_classes(self) -> list[DetectedClass]:
+        """Of images with boxes."""
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """
+        Of images with boxes: COCO's and VOC's figures by name; NaN if undefined.
+        """
 
     @property
     def worst_rows(self) -> list[RowReport]:
@@ -752,6 +785,10 @@ class ModelInfo:
     @property
     def outputs(self) -> list[str]:
         """The names of classes, labels or numbers."""
+
+    @property
+    def output_ids(self) -> list[int]:
+        """COCO's category id of each class; empty if the data has none."""
 
 class ClassProbability:
     """A class, and how probable it is."""

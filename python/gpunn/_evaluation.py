@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+_OF_CLASS = ("name", "rows", "predicted", "correct", "precision", "recall", "f1")
+_OF_DETECTED = ("name", "objects", "detections", "ap", "coco_ap")
+
 
 class Evaluation:
     """A model's results on its test data, for each class, or for each output if there are no classes."""
@@ -112,11 +115,9 @@ class Evaluation:
     def records(self) -> list[dict[str, Any]]:
         """A dictionary for each class or output."""
         if self.classes:
-            names = ("name", "rows", "predicted", "correct", "precision", "recall", "f1")
-            return [{name: getattr(one, name) for name in names} for one in self.classes]
+            return [{name: getattr(one, name) for name in _OF_CLASS} for one in self.classes]
         if self.detected_classes:
-            names = ("name", "objects", "detections", "ap", "coco_ap")
-            return [{name: getattr(one, name) for name in names} for one in self.detected_classes]
+            return [{name: getattr(one, name) for name in _OF_DETECTED} for one in self.detected_classes]
         return [{"name": one.name, "rows": one.rows, **one.metrics} for one in self.outputs]
 
     def frame(self) -> pd.DataFrame:

@@ -1,6 +1,9 @@
 // Boxes from files as labelling tools write them, and mistakes in them.
 #include <gpunn/error.hpp>
 
+#include <array>
+#include <limits>
+#include <sstream>
 #include <string>
 
 #include "catch.hpp"
@@ -97,6 +100,67 @@ TEST_CASE("VOC: what is no annotation is refused with its place") {
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += "<a>";
   refused(deep, "deep");
+}
+
+TEST_CASE("COCO: ids of any kind are kept, areas and flags are as the file has them") {
+  const TemporaryFolder folder;
+  const auto root = folder.path();
+  for (const std::string name : {"a.pgm", "b.pgm", "c.pgm"}) write_file(root / "images" / name, pgm(30, 40));
+  const auto file = root / "instances.json";
+  const auto write = [&](const std::string& ids, const std::string& annotations) {
+    std::array<std::string, 3> id;
+    std::istringstream(ids) >> id[0] >> id[1] >> id[2];
+    write_file(file, R"({"images":[{"file_name":"a.pgm","id":)" + id[0] + R"(},{"file_name":"b.pgm","id":)" + id[1] +
+                         R"(},{"file_name":"c.pgm","id":)" + id[2] +
+                         R"(}],"categories":[{"id":90,"name":"ant"},{"id":0,"name":"bee"},{"id":7.0,"name":"ant"}],)" +
+                         R"("annotations":[)" + annotations + "]}");
+    return read_coco(file, root / "images");
+  };
+  const Annotations read = write(R"("x10" "x9" "x1")", R"({"id":0,"image_id":"x9","category_id":90,"bbox":[1,2,3,4],
+      "iscrowd":true,"area":0},{"id":1,"image_id":"x9","category_id":7.0,"bbox":[1,2,3,4],"area":null,"ignore":1})");
+  CHECK(read.class_ids == std::vector<int64_t>{0, 7, 90});
+  CHECK(read.classes == std::vector<std::string>{"bee", "ant (id 7)", "ant (id 90)"});
+  const auto orders = [](const Annotations& of) {
+    std::vector<int64_t> found;
+    for (const AnnotatedImage& image : of.images) found.push_back(image.order);
+    return found;
+  };
+  CHECK(orders(read) == std::vector<int64_t>{1, 2, 0});  // by letters
+  CHECK(read.images[1].id == "\"x9\"");
+  REQUIRE(read.images[1].boxes.size() == 2);
+  const NamedBox &crowd = read.images[1].boxes[0], &other = read.images[1].boxes[1];
+  CHECK((crowd.crowd && crowd.has_id_zero && crowd.area == 0 && crowd.category == "ant (id 90)"));
+  CHECK((!other.crowd && !other.has_id_zero && !other.area && !other.difficult));
+  REQUIRE(read.evaluation_notes.size() == 2);
+  CHECK_THAT(read.evaluation_notes[0], Contains("1 annotations have no area"));
+  CHECK_THAT(read.evaluation_notes[1], Contains("the id 0"));
+
+  const Annotations large = write("9007199254740993 12.0 9007199254740992", R"({"image_id":12,"category_id":0,
+      "bbox":[0,0,1,1]})");
+  CHECK(orders(large) == std::vector<int64_t>{2, 0, 1});
+  CHECK(large.images[0].id == "9007199254740993");
+  CHECK(large.images[1].boxes.size() == 1);  // 12 is 12.0
+  CHECK_THROWS_WITH(write("1 1.0 2", ""), Contains("the id 1.0 is there twice"));
+  CHECK_THROWS_WITH(write("1 null 2", ""), Contains("id: expected a number or a string"));
+  write("7 8 \"9\"", "");
+  const CocoFileIds ids = read_coco_ids(file);
+  CHECK(ids.categories == std::map<std::string, int64_t>{{"bee", 0}, {"ant (id 7)", 7}, {"ant (id 90)", 90}});
+  CHECK(ids.images == std::map<std::string, std::string>{{"a.pgm", "7"}, {"b.pgm", "8"}, {"c.pgm", "\"9\""}});
+}
+
+TEST_CASE("an evaluation counts boxes as the file has them, in order and where they are") {
+  AnnotatedImage image{.file = "a", .place = "a", .boxes = {}};
+  for (const tasks::Box& box : {tasks::Box{-5, 2, 50, 9}, {3, 3, 3, 8}, {90, 90, 95, 95}, {8, 1, 2, 4}, {8, 1, 2, 4}}) {
+    image.boxes.push_back({.box = box, .category = "cat"});
+  }
+  image.boxes.push_back({.box = {0, 0, std::numeric_limits<double>::quiet_NaN(), 1}, .category = "cat"});
+  const std::vector<tasks::TrueBox> boxes = counted_boxes(image, 20, 30, {"dog", "cat"});
+  REQUIRE(boxes.size() == 5);
+  CHECK(is(boxes[0].box, -5, 2, 50, 9));
+  CHECK(is(boxes[1].box, 3, 3, 3, 8));
+  CHECK(is(boxes[2].box, 90, 90, 95, 95));
+  CHECK(is(boxes[4].box, 2, 1, 8, 4));
+  CHECK(boxes[0].category == 1);
 }
 
 TEST_CASE("COCO: categories by their ids, corners from sizes, crowds; lists that don't fit together are refused") {

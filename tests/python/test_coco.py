@@ -99,7 +99,7 @@ def predicted(model: Path, folder: Path, annotations: Path, images: list[Path] |
     """The results that the program writes, and what it says of them."""
     files = images or sorted((folder / "images").iterdir())
     results = folder / "results.json"
-    command = [PROGRAM, "predict", model, *files, "--coco", results, "--annotations", annotations]
+    command: list[str | Path] = [PROGRAM, "predict", model, *files, "--coco", results, "--annotations", annotations]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return json.loads(results.read_text()), done.stderr
 
@@ -190,7 +190,7 @@ def test_results_have_the_ids_of_the_annotations(folder: Path, run: gpunn.Run, t
     assert len({one["category_id"] for one in found}) > 1
     # The names of classes and images lead to the ids of another file, for a run and for a model elsewhere.
     onnx = tmp_path / "detector.onnx"
-    gpunn.export_onnx(run, onnx)
+    gpunn.export(run, onnx)
     truth, ids = random_truth(rng, found, tmp_path / "truth.json")
     for model in (run.path, onnx):
         results, said = predicted(model, folder, truth)
@@ -210,7 +210,7 @@ def test_images_that_annotations_lack(folder: Path, run: gpunn.Run, tmp_path: Pa
     # Images that the run's own annotations do not list are called by their files.
     new = tmp_path / "000042.ppm"
     new.write_bytes((folder / "images" / "1.ppm").read_bytes())
-    command = [PROGRAM, "predict", run.path, new, "--coco", tmp_path / "new.json"]
+    command: list[str | Path] = [PROGRAM, "predict", run.path, new, "--coco", tmp_path / "new.json"]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     results = json.loads((tmp_path / "new.json").read_text())
     assert {one["image_id"] for one in results} == {42}
@@ -220,7 +220,7 @@ def test_images_that_annotations_lack(folder: Path, run: gpunn.Run, tmp_path: Pa
 
 def test_rows_of_the_test_data_have_their_ids(folder: Path, run: gpunn.Run, tmp_path: Path) -> None:
     found, _ = predicted(run.path, folder, folder / "train.json", [folder / "images" / "1.ppm"])
-    command = [PROGRAM, "predict", run.path, "--row", "1", "--coco", tmp_path / "row.json"]
+    command: list[str | Path] = [PROGRAM, "predict", run.path, "--row", "1", "--coco", tmp_path / "row.json"]
     subprocess.run(command, check=True, capture_output=True)
     results = json.loads((tmp_path / "row.json").read_text())
     assert {one["image_id"] for one in results} == {1}
@@ -234,7 +234,7 @@ def test_no_object_at_all_is_undefined(folder: Path, run: gpunn.Run, tmp_path: P
     evaluation = run.evaluate(set={"data.test_boxes": str(empty)}, mistakes=0)
     assert all(np.isnan(value) for value in evaluation.figures.values())
     assert "map_50 -" in repr(evaluation)
-    command = [PROGRAM, "eval", run.path, "--set", f"data.test_boxes={empty}"]
+    command: list[str | Path] = [PROGRAM, "eval", run.path, "--set", f"data.test_boxes={empty}"]
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert "mAP at 0.5  -" in shown
     document = json.loads(subprocess.run([*command, "--json"], check=True, capture_output=True).stdout)

@@ -61,6 +61,12 @@ TEST_CASE("a model's description comes back as it was written") {
   table.input.columns = {"a", "b", ""};
   CHECK(parse_model_info(model_info_text(table)).input.columns == table.input.columns);
 
+  CHECK(found.output_ids.empty());
+  gpunn::ModelInfo detector = info;
+  detector.output_ids.assign(detector.outputs.size(), -7);
+  CHECK(parse_model_info(model_info_text(detector)).output_ids == detector.output_ids);
+  detector.output_ids.push_back(1);
+  CHECK_THROWS_WITH(parse_model_info(model_info_text(detector)), Contains("'output_ids': expected a whole number for"));
   CHECK_FALSE(found.photographs);
   ModelInfo enlarger = photos();
   enlarger.photographs = {.scale = 4, .colours = gpunn::ColourPlanes::rgb, .input = gpunn::ModelInput::enlarged};

@@ -112,6 +112,17 @@ TEST_CASE("the annotation's area decides the size of an object, also an area of 
   CHECK_FALSE(gpunn::is_defined(large.small));
 }
 
+TEST_CASE("COCO takes the best 100 detections of an image and class") {
+  DetectionImage image;
+  image.objects = {object_at(0)};
+  image.detections = {found_at(0, 0.1)};
+  for (int i = 0; i < 99; ++i) image.detections.push_back(found_at(300, 0.9));
+  CHECK(coco_figures(std::vector{image}, 1).recall_100 == 1);
+  CHECK(coco_figures(std::vector{image}, 1).recall_10 == 0);
+  image.detections.push_back(found_at(300, 0.9));
+  CHECK(coco_figures(std::vector{image}, 1).recall_100 == 0);
+}
+
 TEST_CASE("pycocotools counts a detection of the annotation with the id 0 as wrong") {
   DetectionImage image;
   image.objects = {object_at(0)};
@@ -151,6 +162,13 @@ TEST_CASE("confusion tells taken classes, objects that are missed, and detection
   other.category = 1;
   image.detections = {other, found_at(300, 0.8), found_at(100, 0.1)};
   CHECK(confusion_of(std::vector{image}, 2, 0.5) == std::vector<int64_t>{0, 1, 1, 0, 0, 0, 1, 0, 0});
+}
+
+TEST_CASE("confusion counts neither a crowd nor the detections within it") {
+  DetectionImage image;
+  image.objects = {{.box = {0, 0, 100, 100}, .category = 0, .crowd = true}, object_at(300)};
+  image.detections = {found_at(0, 0.9), found_at(20, 0.8), found_at(300, 0.7), found_at(500, 0.6)};
+  CHECK(confusion_of(std::vector{image}, 1, 0.5) == std::vector<int64_t>{1, 0, 1, 0});
 }
 
 TEST_CASE("the sample of a published VOC evaluator has its figures", "[data]") {

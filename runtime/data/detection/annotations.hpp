@@ -34,9 +34,10 @@ struct AnnotatedImage {
 
 struct Annotations {
   std::vector<AnnotatedImage> images;
-  std::vector<std::string> classes;     // in the file's order, where it lists them; else empty
-  std::vector<std::string> notes;       // images without annotations and the reverse, counted
-  std::vector<int64_t> class_ids = {};  // COCO: the category id of each class
+  std::vector<std::string> classes;                // in the file's order, where it lists them; else empty
+  std::vector<std::string> notes;                  // images without annotations and the reverse, counted
+  std::vector<int64_t> class_ids = {};             // COCO: the category id of each class
+  std::vector<std::string> evaluation_notes = {};  // what only matters if these are evaluated
 };
 
 // PASCAL VOC: an XML file in `annotations` for each image in `images`. `list` names the images, one a line, in front of

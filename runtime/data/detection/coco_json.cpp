@@ -2,6 +2,7 @@
 #include <gpunn/error.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
@@ -31,6 +32,12 @@ class Entry {
   }
   int64_t id(const char* key) const {
     const json& found = member(key);
+    // A float that is whole, as tables write ids.
+    constexpr double kMostExact = 1LL << 53;
+    if (found.is_number_float()) {
+      const double value = found.get<double>();
+      if (std::trunc(value) == value && std::abs(value) <= kMostExact) return static_cast<int64_t>(value);
+    }
     const bool fits = found.is_number_integer() && (!found.is_number_unsigned() || found.get<uint64_t>() <= kLargestId);
     if (!fits) fail(std::string(key) + ": expected a whole number of 64 bits, found " + found.dump());
     return found.get<int64_t>();
@@ -126,13 +133,14 @@ std::string text_of(const json& id) { return id.dump(-1, ' ', false, json::error
 struct Peculiar {
   int64_t without_image = 0, without_area = 0, with_id_zero = 0;
 
-  void tell(std::vector<std::string>& notes, const fs::path& file) const {
-    const auto note = [&](int64_t count, const std::string& text) {
+  void tell(Annotations& to, const fs::path& file) const {
+    const auto note = [](std::vector<std::string>& notes, int64_t count, const std::string& text) {
       if (count > 0) notes.push_back(std::to_string(count) + text);
     };
-    note(without_image, " annotations are of images that " + file.filename().string() + " does not list");
-    note(without_area, " annotations have no area: the area of their box decides whether they are small or large");
-    note(with_id_zero,
+    note(to.notes, without_image, " annotations are of images that " + file.filename().string() + " does not list");
+    note(to.evaluation_notes, without_area,
+         " annotations have no area: the area of their box decides whether they are small or large");
+    note(to.evaluation_notes, with_id_zero,
          " annotation has the id 0: pycocotools counts a detection of it as wrong, and so do the figures of an "
          "evaluation. Number annotations from 1");
   }
@@ -197,7 +205,7 @@ Annotations read_coco(const fs::path& file, const fs::path& images) {
     result.notes.push_back(named_count(missing, "image is not in " + images.string() + " and left out",
                                        "images are not in " + images.string() + " and left out"));
   }
-  peculiar.tell(result.notes, file);
+  peculiar.tell(result, file);
   return result;
 }
 

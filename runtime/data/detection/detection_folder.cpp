@@ -107,6 +107,7 @@ Dataset make_detection_folder(const DataConfig& config) {
   tell(set, "training part", train, of_train);
   tell(set, "validation part", validation, of_validation);
   tell(set, "test part", test, of_test);
+  for (const std::string& note : test.evaluation_notes) set.notes.push_back("test part: " + note);
   if (of_test.outside + of_test.no_area + of_test.twice + of_test.clipped > 0) {
     set.notes.emplace_back(
         "test part: precision and recall count all boxes as the files have them; only the loss does without those "

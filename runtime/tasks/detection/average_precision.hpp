@@ -51,7 +51,7 @@ CocoFigures coco_figures(std::span<const DetectionImage> images, int64_t categor
 
 // Counts [classes + 1, classes + 1], row by row: which class an object has and which a detection of at least `score`
 // that overlaps it by at least 0.5 says, the best first. The last row has detections without an object, the last column
-// objects that are not detected.
+// objects that are not detected. Crowds and the detections within them are not counted.
 std::vector<int64_t> confusion_of(std::span<const DetectionImage> images, int64_t categories, double score);
 
 }  // namespace gpunn::tasks

@@ -75,4 +75,11 @@ inline double overlap_of(const Box& a, const Box& b, PixelRule rule = PixelRule:
   return all > 0 ? common / all : 0;
 }
 
+// Whether a detection lies within a crowd of its class by at least this share.
+inline bool is_within_crowd(const Detection& found, const std::vector<TrueBox>& objects, double least) {
+  return std::ranges::any_of(objects, [&](const TrueBox& object) {
+    return object.crowd && object.category == found.category && share_within(found.box, object.box) >= least;
+  });
+}
+
 }  // namespace gpunn::tasks

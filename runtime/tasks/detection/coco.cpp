@@ -215,6 +215,7 @@ std::vector<int64_t> confusion_of(std::span<const DetectionImage> images, int64_
     for (std::size_t d = 0; d < image.detections.size(); ++d) {
       if (image.detections[d].score < score) continue;
       for (std::size_t o = 0; o < image.objects.size(); ++o) {
+        if (image.objects[o].crowd) continue;
         const double overlap = overlap_of(image.objects[o].box, image.detections[d].box);
         if (overlap >= kOverlap) pairs.push_back({overlap, o, d});
       }
@@ -228,10 +229,12 @@ std::vector<int64_t> confusion_of(std::span<const DetectionImage> images, int64_
              static_cast<std::size_t>(image.detections[pair.detection].category)] += 1;
     }
     for (std::size_t o = 0; o < image.objects.size(); ++o) {
-      if (!object_done[o]) counts[static_cast<std::size_t>(image.objects[o].category) * side + side - 1] += 1;
+      if (!object_done[o] && !image.objects[o].crowd)
+        counts[static_cast<std::size_t>(image.objects[o].category) * side + side - 1] += 1;
     }
     for (std::size_t d = 0; d < image.detections.size(); ++d) {
       if (detection_done[d] || image.detections[d].score < score) continue;
+      if (is_within_crowd(image.detections[d], image.objects, kOverlap)) continue;
       counts[(side - 1) * side + static_cast<std::size_t>(image.detections[d].category)] += 1;
     }
   }

@@ -26,12 +26,6 @@ std::vector<Found> by_score(std::span<const DetectionImage> images, int64_t cate
   return found;
 }
 
-bool is_within_crowd(const Detection& found, const std::vector<TrueBox>& objects, double least) {
-  return std::ranges::any_of(objects, [&](const TrueBox& object) {
-    return object.crowd && object.category == found.category && share_within(found.box, object.box) >= least;
-  });
-}
-
 }  // namespace
 
 PrecisionRecall voc_curve(std::span<const DetectionImage> images, int64_t category, const VocRule& rule) {
