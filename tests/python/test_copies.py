@@ -174,6 +174,22 @@ def test_other_processes_get_models_and_networks(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "both.pickle")], check=True)
 
 
+def test_runs_and_predictions(trained: gnn.Run, tmp_path: Path) -> None:
+    model = gnn.load(trained)
+    images = np.random.default_rng(4).integers(0, 256, (3, 1, 28, 28), dtype=np.uint8)
+    predictions = model.predict(images, rows=[5])
+    for way in WAYS:
+        again = way(predictions)
+        assert [repr(one) for one in again] == [repr(one) for one in predictions]
+        assert (again[3].label, again[0].top[1].name) == (predictions[3].label, predictions[0].top[1].name)
+        run = way(trained)
+        assert (run.path, run.final, run.name) == (trained.path, trained.final, trained.name)
+    assert copy.deepcopy(trained).result is trained.result
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        (first,) = pool.map(model.predict, [images])
+    assert [repr(one) for one in first] == [repr(one) for one in predictions[:3]]
+
+
 def test_estimators_that_hold_models_are_copied(tmp_path: Path) -> None:
     sklearn = pytest.importorskip("sklearn")
     joblib = pytest.importorskip("joblib")
