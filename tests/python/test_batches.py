@@ -306,6 +306,28 @@ def test_answers_belong_to_the_caller(tmp_path: Any) -> None:
         assert np.array_equal(call(x[:8]), kept)
 
 
+def test_reports_that_a_callback_keeps_stay_as_they_were() -> None:
+    kept: list[Any] = []
+    shown: list[str] = []
+
+    class Keeps(gnn.Callback):
+        def on_step(self, step: gnn.StepReport) -> None:
+            kept.append(step)
+            shown.append(repr(step))
+
+        def on_epoch(self, epoch: gnn.EpochReport) -> None:
+            kept.append(epoch)
+            shown.append(repr(epoch))
+
+        def on_losses(self, first: int, losses: list[float]) -> None:
+            kept.append(losses)
+            shown.append(repr(losses))
+
+    network().fit(Refilling(), epochs=4, callbacks=[Keeps()])
+    assert [repr(one) for one in kept] == shown
+    assert len(kept) >= 8
+
+
 def test_pytorchs_loaders_of_every_kind() -> None:
     torch = pytest.importorskip("torch")
     x, y = rows()

@@ -157,6 +157,20 @@ def test_a_model_is_the_one_that_was_loaded_whatever_its_file_is_by_now(tmp_path
     assert np.array_equal(copy.deepcopy(model).run(x), model.run(x))
 
 
+def test_a_process_with_too_many_open_files_loads_models(tmp_path: Path) -> None:
+    model, x = opened("checkpoint", tmp_path)
+
+    def no_more(*_: Any) -> int:
+        raise OSError(24, "Too many open files")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gpunn._model_files.os.open", no_more)
+        again = gnn.load(tmp_path / "network.h5", backend="cpu", threads=1)
+    assert np.array_equal(again.run(x), model.run(x))
+    with pytest.raises(gnn.Error, match=r"network\.h5: its files could not be held open"):
+        pickle.dumps(again)
+
+
 def test_other_processes_get_models_and_networks(tmp_path: Path) -> None:
     model, x = opened("checkpoint", tmp_path)
     network, _, _ = made("trained", tmp_path)
