@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,17 @@ def as_array(value: Any, what: str) -> Array:
         found = type(value).__name__ if array.ndim == 0 and array.dtype == object else f"dtype {array.dtype}"
         raise UsageError(f"{what}: expected an array of numbers, found {found}")
     return array
+
+
+def count_of(value: Any, what: str) -> int:
+    """A number of epochs, rows or steps: an integer of any type, at least 1."""
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise UsageError(f"{what}: expected an integer, found {value!r}") from None
+    if count < 1:
+        raise UsageError(f"{what}: expected at least 1, found {count}")
+    return count
 
 
 def samples_of(

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gpunn._arrays import Array, as_array
+from gpunn._arrays import Array, as_array, count_of
 from gpunn.errors import UsageError
 
 Convert = Callable[[Any, Any, str], tuple[Array, Array]]
@@ -132,10 +132,7 @@ class Batches:
                 f"a generator can be gone through once, and epochs={epochs}: give a function that makes it "
                 "(fit(make_batches, ...)), an iterable that can be begun again, or steps_per_epoch"
             )
-        if steps is not None and steps < 1:
-            raise UsageError(f"steps_per_epoch: expected at least 1, found {steps}")
-        if steps is None:
-            steps = length
+        steps = length if steps is None else count_of(steps, "steps_per_epoch")
         if steps is None:
             self._kept.extend(_collected(pass_of(source), ""))
             steps = len(self._kept)

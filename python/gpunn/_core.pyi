@@ -804,6 +804,10 @@ class ClassProbability:
     @property
     def probability(self) -> float: ...
 
+    def __getstate__(self) -> tuple[int, str, float]: ...
+
+    def __setstate__(self, arg: tuple[int, str, float], /) -> None: ...
+
 class NamedValue:
     """A number of a regression, in the units of the data."""
 
@@ -814,6 +818,10 @@ class NamedValue:
 
     @property
     def value(self) -> float: ...
+
+    def __getstate__(self) -> tuple[str, float]: ...
+
+    def __setstate__(self, arg: tuple[str, float], /) -> None: ...
 
 class DetectedBox:
     """An object in an image."""
@@ -843,6 +851,10 @@ class DetectedBox:
     @property
     def score(self) -> float: ...
 
+    def __getstate__(self) -> tuple[float, float, float, float, int, str, float]: ...
+
+    def __setstate__(self, arg: tuple[float, float, float, float, int, str, float], /) -> None: ...
+
 class Prediction:
     """What a model makes of a sample."""
 
@@ -869,6 +881,10 @@ class Prediction:
         """
         Of a detection, the most certain first: in pixels of the image file or row.
         """
+
+    def __getstate__(self) -> tuple[str, list[ClassProbability], list[NamedValue], int | None, list[DetectedBox]]: ...
+
+    def __setstate__(self, arg: tuple[str, Sequence[ClassProbability], Sequence[NamedValue], int | None, Sequence[DetectedBox]], /) -> None: ...
 
 class Model:
     """A trained model, loaded once. Threads may call it at the same time."""

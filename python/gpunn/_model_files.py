@@ -19,9 +19,16 @@ class ModelFiles:
     that wrote a new checkpoint."""
 
     def __init__(self, path: Path) -> None:
-        """Opens what ``gpunn.load(path)`` reads. Files that are not there are left to its error."""
+        """Opens what ``gpunn.load(path)`` reads. A file that can't be opened is left to its error; a process with too
+        many open files can load a model, but not pickle it."""
         self._open: dict[str, tuple[int, os.stat_result]] = {}
         self._path = path
+        try:
+            self._add_all(path)
+        except OSError:
+            self._open.clear()
+
+    def _add_all(self, path: Path) -> None:
         if path.is_dir():
             path = next((path / name for name in ("best.h5", "last.h5") if (path / name).is_file()), path)
         if path.is_file():
@@ -40,6 +47,8 @@ class ModelFiles:
 
     def contents(self) -> dict[str, bytes]:
         """The bytes of each file by its name, the model's own first. Raises Error if a file was overwritten."""
+        if not self._open:
+            raise Error(f"{self._path}: its files could not be held open, so that the model can't be pickled")
         for name, (descriptor, before) in self._open.items():
             now = os.fstat(descriptor)
             if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):

@@ -44,6 +44,15 @@ class Run:
     def __fspath__(self) -> str:
         return str(self.path)
 
+    def __copy__(self) -> Run:
+        return Run(self.path, result=self.result)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Run:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Run, (self.path,)  # elsewhere it is a run that was opened
+
     @property
     def name(self) -> str:
         """The name of the experiment."""

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpunn import _core
-from gpunn._arrays import Array, as_array, infer_task, samples_of, targets_of
+from gpunn._arrays import Array, as_array, count_of, infer_task, samples_of, targets_of
 from gpunn._batches import Batches, gathered, is_batches
 from gpunn._chain import chain_of, found_size, names_of, require_once, sources_of, values
 from gpunn._history import History
@@ -333,8 +333,7 @@ class Network:
         Returns what was recorded in this call. Ctrl-C keeps the weights of the step at hand and raises
         KeyboardInterrupt. Raises UsageError where an argument does not fit, DivergedError where a loss is NaN.
         """
-        if epochs < 1:
-            raise UsageError(f"epochs: expected at least 1, found {epochs}")
+        epochs = count_of(epochs, "epochs")
         history = History()
         listener = FitListener(callbacks, history, verbose, self._forget_answers)
         batches = None
@@ -359,9 +358,8 @@ class Network:
         if checked is not None:
             val_x = self._samples(checked[0], "validation x")
             val_y = targets_of(checked[1], task, outputs, len(val_x), "validation y")
-        most = batch_size if batch_size is not None else len(samples) if batches is not None else 32
-        if most < 1:
-            raise UsageError(f"batch_size: expected at least 1, found {most}")
+        usual = len(samples) if batches is not None else 32
+        most = usual if batch_size is None else count_of(batch_size, "batch_size")
         if batches is None:
             most = min(most, max(1, len(samples) - round(validation_split * len(samples))))
         options = {

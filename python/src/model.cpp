@@ -182,10 +182,12 @@ void bind_info(nb::module_& module) {
   Record<ClassProbability>(module, "ClassProbability", "A class, and how probable it is.")
       .field("index", &ClassProbability::index)
       .field("name", &ClassProbability::name)
-      .field("probability", &ClassProbability::probability);
+      .field("probability", &ClassProbability::probability)
+      .whole(&ClassProbability::index, &ClassProbability::name, &ClassProbability::probability);
   Record<NamedValue>(module, "NamedValue", "A number of a regression, in the units of the data.")
       .field("name", &NamedValue::name)
-      .field("value", &NamedValue::value);
+      .field("value", &NamedValue::value)
+      .whole(&NamedValue::name, &NamedValue::value);
   Record<DetectedBox>(module, "DetectedBox", "An object in an image.")
       .field("left", &DetectedBox::left, "In pixels.")
       .field("top", &DetectedBox::top)
@@ -193,14 +195,16 @@ void bind_info(nb::module_& module) {
       .field("bottom", &DetectedBox::bottom)
       .field("index", &DetectedBox::index, "Of its class.")
       .field("name", &DetectedBox::name)
-      .field("score", &DetectedBox::score);
+      .field("score", &DetectedBox::score)
+      .whole(&DetectedBox::left, &DetectedBox::top, &DetectedBox::right, &DetectedBox::bottom, &DetectedBox::index,
+             &DetectedBox::name, &DetectedBox::score);
   Record<Prediction>(module, "Prediction", "What a model makes of a sample.")
       .field("source", &Prediction::source, "The file, \"table.csv:12\" of a line, or \"row 7\".")
       .field("top", &Prediction::top, "Of classes or labels: the most probable first.")
       .field("values", &Prediction::values, "Of a regression.")
       .field("label", &Prediction::label, "Where it is known.")
-      .field("boxes", &Prediction::boxes,
-             "Of a detection, the most certain first: in pixels of the image file or row.");
+      .field("boxes", &Prediction::boxes, "Of a detection, the most certain first: in pixels of the image file or row.")
+      .whole(&Prediction::source, &Prediction::top, &Prediction::values, &Prediction::label, &Prediction::boxes);
 }
 
 }  // namespace

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <map>
+#include <new>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/tuple.h>
 
 #include "bindings.hpp"
 
@@ -40,6 +42,16 @@ class Record {
   Record& computed(const char* name, Getter getter, const char* doc = "") {
     class_.def_prop_ro(name, std::move(getter), doc);
     fields_.append(name);
+    return *this;
+  }
+  // It can be pickled and copied: these are all members of T.
+  template <typename... Members>
+  Record& whole(Members T::*... members) {
+    class_.def("__getstate__", [members...](const T& record) { return std::make_tuple(record.*members...); });
+    class_.def("__setstate__", [members...](T& record, const std::tuple<Members...>& state) {
+      new (&record) T();
+      std::apply([&](const Members&... values) { ((record.*members = values), ...); }, state);
+    });
     return *this;
   }
   nb::class_<T>& of() { return class_; }

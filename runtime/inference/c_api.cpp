@@ -126,7 +126,7 @@ void require_pointer(const void* pointer, std::string_view what) {
   if (pointer == nullptr) throw Error(std::string(what) + " is NULL", ExitCode::usage);
 }
 
-// The bytes of `count` items in the caller's memory. They must be countable, and lie within the address space.
+// Returns the bytes of `count` items in the caller's memory. Throws if 64 bits or the address space do not hold them.
 uint64_t require_extent(const void* data, uint64_t count, uint64_t item_bytes, std::string_view what) {
   uint64_t bytes = 0, end = 0;
   if (!__builtin_mul_overflow(count, item_bytes, &bytes) &&
@@ -138,7 +138,7 @@ uint64_t require_extent(const void* data, uint64_t count, uint64_t item_bytes, s
               ExitCode::usage);
 }
 
-// A list of the caller's: 0 to `most` items, which are there.
+// The caller's list of 0 to `most` items. Throws if it is longer, or NULL.
 template <class T>
 std::span<const T> list_of(const T* items, uint64_t count, uint64_t most, std::string_view what) {
   if (count == 0) return {};
@@ -157,7 +157,7 @@ uint32_t require_struct_size(uint32_t size, const char* what) {
               ExitCode::usage);
 }
 
-// As much of a struct as both sides know. A field that a caller's size cuts in two is not known to it.
+// Copies as much of a struct as both sides know. A field that `size` cuts in two is not copied.
 template <class T>
 void copy_struct(const T& from, T& to, uint32_t size) {
   const uint32_t whole = size < alignof(T) ? size : size / alignof(T) * alignof(T);

@@ -186,7 +186,7 @@ void Context::write_constants(const Weights& weights) {
   }
 }
 
-// An operating system promises more memory than it has, and ends the process that then uses it.
+// The operating system promises more memory than it has, and ends a process that uses it.
 void Context::require_memory(uint64_t bytes, int64_t rows) const {
   if (!on_host_) return;
   const uint64_t free = training::with_host_limits(backend_->info()).free_bytes;

@@ -17,6 +17,7 @@ namespace {
 
 constexpr int64_t kMostBatch = 1 << 20;
 constexpr int64_t kMostCalls = 1024;
+constexpr int64_t kLastDevice = 1023, kMostThreads = 1024;  // like the keys of an experiment
 
 void require_range(const char* option, int64_t value, int64_t least, int64_t most) {
   if (value >= least && value <= most) return;
@@ -45,6 +46,8 @@ void set_image_size(ModelInfo& info, const std::vector<int64_t>& size) {
 void check_options(const ModelOptions& options) {
   require_range("max_batch", options.max_batch, 1, kMostBatch);
   require_range("calls", options.calls, 0, kMostCalls);
+  require_range("device", options.device.value_or(0), 0, kLastDevice);
+  require_range("threads", options.threads.value_or(0), 0, kMostThreads);
 }
 
 Experiment with_options(Experiment experiment, const ModelOptions& options) {

@@ -245,6 +245,18 @@ TEST_CASE("counts and sizes that no memory holds are refused, and nothing is rea
     wrong(gpunn_model_read_image(model, folder.write("a.pgm", "P5 1 1 255\n0").c_str(), image.data(), UINT64_MAX),
           "an image takes 784 bytes");
   }
+  SECTION("numbers of options") {
+    gpunn_model* unchanged = model;
+    for (const int64_t number : {INT64_MAX, INT64_MIN, int64_t{1} << 32, (int64_t{1} << 32) + 1, int64_t{-5}}) {
+      for (int64_t gpunn_model_options::*field : {&gpunn_model_options::device, &gpunn_model_options::threads,
+                                                  &gpunn_model_options::max_batch, &gpunn_model_options::calls}) {
+        gpunn_model_options options = options_of(1);
+        options.*field = number;
+        wrong(gpunn_model_load(run.c_str(), &options, &unchanged), "found " + std::to_string(number));
+      }
+    }
+    CHECK(unchanged == model);
+  }
   SECTION("sizes of structs") {
     gpunn_model_options options = options_of(1);
     for (const uint32_t size : {0U, 3U, UINT32_MAX}) {

@@ -148,6 +148,17 @@ def test_generators_that_fill_one_buffer(make: Callable[[], Any]) -> None:
     assert history["val_loss"][0] == expected.evaluate(*rows())["loss"]
 
 
+@pytest.mark.parametrize("name", ["epochs", "batch_size", "steps_per_epoch"])
+def test_counts_are_integers_of_any_type(name: str) -> None:
+    wrong: list[tuple[Any, str]] = [(2.0, "an integer, found 2.0"), ("2", "found '2'"), (0, "at least 1, found 0")]
+    for value, message in wrong:
+        arguments = {name: value}
+        with pytest.raises(gnn.UsageError, match=f"{name}: .*{message}"):
+            network().fit(Sized(), **arguments)
+    right: dict[str, Any] = {"steps_per_epoch": np.int8(2), name: np.uint64(20)}
+    assert len(network().fit(Sized(), **right)) == (20 if name == "epochs" else 1)
+
+
 def test_steps_per_epoch_cut_what_has_no_end() -> None:
     def endless() -> Iterator[tuple[Array, Array]]:
         while True:
@@ -293,6 +304,28 @@ def test_answers_belong_to_the_caller(tmp_path: Any) -> None:
         first[...] = 7
         assert np.array_equal(first_again, kept)
         assert np.array_equal(call(x[:8]), kept)
+
+
+def test_reports_that_a_callback_keeps_stay_as_they_were() -> None:
+    kept: list[Any] = []
+    shown: list[str] = []
+
+    class Keeps(gnn.Callback):
+        def on_step(self, step: gnn.StepReport) -> None:
+            kept.append(step)
+            shown.append(repr(step))
+
+        def on_epoch(self, epoch: gnn.EpochReport) -> None:
+            kept.append(epoch)
+            shown.append(repr(epoch))
+
+        def on_losses(self, first: int, losses: list[float]) -> None:
+            kept.append(losses)
+            shown.append(repr(losses))
+
+    network().fit(Refilling(), epochs=4, callbacks=[Keeps()])
+    assert [repr(one) for one in kept] == shown
+    assert len(kept) >= 8
 
 
 def test_pytorchs_loaders_of_every_kind() -> None:

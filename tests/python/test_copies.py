@@ -157,6 +157,20 @@ def test_a_model_is_the_one_that_was_loaded_whatever_its_file_is_by_now(tmp_path
     assert np.array_equal(copy.deepcopy(model).run(x), model.run(x))
 
 
+def test_a_process_with_too_many_open_files_loads_models(tmp_path: Path) -> None:
+    model, x = opened("checkpoint", tmp_path)
+
+    def no_more(*_: Any) -> int:
+        raise OSError(24, "Too many open files")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gpunn._model_files.os.open", no_more)
+        again = gnn.load(tmp_path / "network.h5", backend="cpu", threads=1)
+    assert np.array_equal(again.run(x), model.run(x))
+    with pytest.raises(gnn.Error, match=r"network\.h5: its files could not be held open"):
+        pickle.dumps(again)
+
+
 def test_other_processes_get_models_and_networks(tmp_path: Path) -> None:
     model, x = opened("checkpoint", tmp_path)
     network, _, _ = made("trained", tmp_path)
@@ -172,6 +186,22 @@ def test_other_processes_get_models_and_networks(tmp_path: Path) -> None:
         "sys.exit(not ((model.run(x) == one).all() and (network.predict(x) == other).all()))\n"
     )
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "both.pickle")], check=True)
+
+
+def test_runs_and_predictions(trained: gnn.Run, tmp_path: Path) -> None:
+    model = gnn.load(trained)
+    images = np.random.default_rng(4).integers(0, 256, (3, 1, 28, 28), dtype=np.uint8)
+    predictions = model.predict(images, rows=[5])
+    for way in WAYS:
+        again = way(predictions)
+        assert [repr(one) for one in again] == [repr(one) for one in predictions]
+        assert (again[3].label, again[0].top[1].name) == (predictions[3].label, predictions[0].top[1].name)
+        run = way(trained)
+        assert (run.path, run.final, run.name) == (trained.path, trained.final, trained.name)
+    assert copy.deepcopy(trained).result is trained.result
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        (first,) = pool.map(model.predict, [images])
+    assert [repr(one) for one in first] == [repr(one) for one in predictions[:3]]
 
 
 def test_estimators_that_hold_models_are_copied(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_labels_of_pandas(change: Any) -> None:
     assert same(trained(frame(), change(labels())), trained(frame(), labels().to_numpy()))
 
 
-def test_labels_of_pandas_that_are_none() -> None:
+def test_labels_of_pandas_that_are_not_numbers() -> None:
     with pytest.raises(gnn.UsageError, match=r"y, column 'kind': expected numbers, found .*pandas\.factorize"):
         trained(frame(), labels().map({0: "no", 1: "yes"}).rename("kind"))
     missing = labels().astype("Int64")

@@ -102,7 +102,7 @@ def test_networks_of_ones_own() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_what_scikit_learns_own_networks_tell_after_a_fit() -> None:
+def test_attributes_after_a_fit_are_those_of_scikit_learns_networks() -> None:
     x, y = load_iris(return_X_y=True)
     stopped = {"early_stopping.patience": 1, "early_stopping.monitor": "train_loss", "early_stopping.min_delta": 0.2}
     for make, own in ((Classifier, MLPClassifier), (Regressor, MLPRegressor)):
@@ -179,7 +179,7 @@ def test_frames_have_names_and_columns_without_numbers_are_named() -> None:
         model.predict(mixed.assign(whole=pd.array([None] * 150, dtype="Int64")))
 
 
-def test_partial_fits_go_on() -> None:
+def test_partial_fits_continue() -> None:
     x, y = load_iris(return_X_y=True)
     whole = Classifier(epochs=3, random_state=0).fit(x, y)
     parts = Classifier(random_state=0)

@@ -40,7 +40,7 @@ def test_labels_of_every_integer_type_are_the_same_classes(dtype: str, outputs: 
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_labels_that_are_no_classes_are_named_with_a_hint_to_learn_numbers(dtype: str) -> None:
+def test_labels_outside_the_classes_are_named_with_a_hint_to_learn_numbers(dtype: str) -> None:
     limits = np.iinfo(dtype)
     for wrong in {limits.min, limits.max, 3} - {0}:
         y = (np.arange(ROWS) % 3).astype(dtype)
@@ -65,6 +65,11 @@ def test_integer_targets_of_one_output(dtype: str) -> None:
     expected = weights(y.astype(np.float64), 1, loss="mse")
     for given in (y, y[:, None]):
         assert all(map(np.array_equal, weights(given, 1, loss="mse"), expected))
+    hinted = network(1)
+    with pytest.raises(gnn.UsageError, match="loss='mse'"):
+        hinted.fit(samples(), y)
+    hinted.compile("sgd", loss="mse", backend="cpu", threads=1).fit(samples(), y)
+    assert all(map(np.array_equal, hinted.state_dict().values(), expected))
 
 
 def test_floating_point_targets_of_several_outputs_hint_at_classes() -> None:

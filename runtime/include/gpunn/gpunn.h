@@ -51,8 +51,8 @@ typedef struct gpunn_model_options {
   int64_t device;             /* counted from 0, or GPUNN_AS_TRAINED */
   int64_t threads;            /* of the backend on the host, for one call; 0: its choice; or GPUNN_AS_TRAINED */
   int64_t max_batch;          /* most rows of one call */
-  int64_t calls;              /* that run at the same time; 0: one for each processor, at most 8 */
-  const char* const* plugins; /* files and folders to find backends in, besides the usual places; NULL if there are 0 */
+  int64_t calls;              /* calls at the same time; 0 means one for each processor, at most 8 */
+  const char* const* plugins; /* files and folders to find backends in, in addition to the usual places */
   uint64_t n_plugins;         /* entries of plugins */
 } gpunn_model_options;
 
