@@ -471,13 +471,14 @@ def test_copies_and_restored_modules_are_pytorchs() -> None:
 # --- The compiler ---
 
 
-@pytest.mark.parametrize("change", ["ceil_mode", "inplace", "wrong size", "momentum"])
+@pytest.mark.parametrize("change", ["ceil_mode", "inplace", "wrong size", "momentum", "own method"])
 def test_a_compiled_module_means_what_it_did(change: str) -> None:
     torch._dynamo.reset()
     made: dict[str, tuple[Any, Any, Any]] = {
         "ceil_mode": (nn.MaxPool2d(2), torch.randn(1, 2, 5, 5), lambda m: setattr(m, "ceil_mode", True)),
         "inplace": (nn.ReLU(), torch.randn(3, 4), lambda m: setattr(m, "inplace", True)),
         "wrong size": (nn.LayerNorm(4), torch.randn(2, 4), lambda m: setattr(m, "normalized_shape", (2, 4))),
+        "own method": (nn.Conv2d(2, 2, 1), torch.randn(1, 2, 3, 3), own_method),
         "momentum": (nn.BatchNorm1d(3), torch.randn(5, 3), lambda m: setattr(m, "momentum", None)),
     }
     module, x, apply = made[change]

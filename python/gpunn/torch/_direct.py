@@ -59,6 +59,8 @@ class Twin(NamedTuple):
     """(dictionary, name, value) of the functions of PyTorch in its forward."""
     methods: tuple[tuple[Any, tuple[Any, ...], Any], ...]
     """(getattr, (class, name), value) of its methods."""
+    helpers: tuple[tuple[str, Any], ...]
+    """(name, value) of its methods that its forward calls."""
 
 
 _OWN = frozenset(nn.Module().__dict__)
@@ -90,6 +92,7 @@ def twin_of(example: nn.Module, knows: Sequence[str], refuses: Any, op: Any) -> 
             if callable(vars(functional)[name])
         ),
         tuple((getattr, (original, name), getattr(original, name)) for name in sorted(methods)),
+        tuple((name, getattr(original, name)) for name in sorted(methods - {"forward"})),
     )
 
 
@@ -512,7 +515,10 @@ def _study(module: Any, twin: Twin, input: torch.Tensor) -> tuple[_Direct, tuple
 def _compiled(module: Any, input: torch.Tensor) -> torch.Tensor:
     """The forward while PyTorch's compiler looks, which guards what is read here: a registered op, if it fits."""
     twin: Twin = type(module)._gpunn_twin
-    if "_gpunn_backend" in module.__dict__ and twin.refuses(module) is None and not getattr(module, "inplace", False):
+    # The attributes themselves, which the compiler guards, unlike the names in the module's dictionary.
+    has_own = any(getattr(getattr(module, name), "__func__", None) is not found for name, found in twin.helpers)
+    is_replaced = "_gpunn_backend" in module.__dict__ and not has_own
+    if is_replaced and twin.refuses(module) is None and not getattr(module, "inplace", False):
         of = twin.op(module)
         tensors = [input, *(getattr(module, name) for name in of.parameters + of.buffers)]
         if _fits_compiled(of, module, tensors):
