@@ -471,13 +471,14 @@ def test_copies_and_restored_modules_are_pytorchs() -> None:
 # --- The compiler ---
 
 
-@pytest.mark.parametrize("change", ["ceil_mode", "inplace", "wrong size", "momentum"])
+@pytest.mark.parametrize("change", ["ceil_mode", "inplace", "wrong size", "momentum", "own method"])
 def test_a_compiled_module_means_what_it_did(change: str) -> None:
     torch._dynamo.reset()
     made: dict[str, tuple[Any, Any, Any]] = {
         "ceil_mode": (nn.MaxPool2d(2), torch.randn(1, 2, 5, 5), lambda m: setattr(m, "ceil_mode", True)),
         "inplace": (nn.ReLU(), torch.randn(3, 4), lambda m: setattr(m, "inplace", True)),
         "wrong size": (nn.LayerNorm(4), torch.randn(2, 4), lambda m: setattr(m, "normalized_shape", (2, 4))),
+        "own method": (nn.Conv2d(2, 2, 1), torch.randn(1, 2, 3, 3), own_method),
         "momentum": (nn.BatchNorm1d(3), torch.randn(5, 3), lambda m: setattr(m, "momentum", None)),
     }
     module, x, apply = made[change]
@@ -495,3 +496,41 @@ def test_a_compiled_module_means_what_it_did(change: str) -> None:
         close(*found)
     else:
         assert found[0][1] is found[1][1]
+
+
+# --- Programs made from a model ---
+
+
+def test_traced_scripted_and_exported_models_are_pytorchs() -> None:
+    ours, theirs = pair_of_net(nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten()).eval())
+    x = torch.randn(2, 3, 5, 5)
+    expected = theirs(x)
+    close(torch.jit.trace(ours, (x,))(x), expected)
+    close(torch.jit.script(ours)(x), expected)
+    program = torch.export.export(ours, (x,))
+    close(program.module()(x), expected)
+    assert "gpunn" not in str(program.graph)
+
+
+def test_an_output_may_be_overwritten_where_pytorch_allows_it() -> None:
+    layers = [nn.Conv2d(2, 3, 3), nn.MaxPool2d(2), nn.ReLU(inplace=True), nn.Conv2d(3, 2, 1), nn.LeakyReLU(0.1, True)]
+    found = []
+    for model in pair_of_net(nn.Sequential(*layers)):
+        x = torch.linspace(-1, 1, 128).view(1, 2, 8, 8).requires_grad_()
+        model(x).square().sum().backward()
+        found.append([x.grad, *(one.grad for one in model.parameters())])
+    close(*found)
+
+
+@pytest.mark.parametrize("module", [nn.AvgPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Conv2d(2, 2, 1), nn.ReLU()], ids=str)
+def test_a_second_backward_pass_raises_where_pytorchs_does(module: Any) -> None:
+    raised = []
+    for one in pair(module):
+        y = one(torch.ones(1, 2, 4, 4, requires_grad=True)).sum()
+        y.backward()
+        try:
+            y.backward()
+            raised.append("")
+        except RuntimeError as error:
+            raised.append(str(error))
+    assert raised[0] == raised[1]

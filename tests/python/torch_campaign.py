@@ -120,7 +120,8 @@ SETTINGS: dict[str, dict[str, list[Any]]] = {
     "Tanh": {},
     "GELU": {"approximate": ["none", "tanh", "nonsense"]},
     "SiLU": {"inplace": [True, False]},
-    "MaxPool2d": {**_POOL, "dilation": [1, 2], "return_indices": [True, False, False]},
+    # PyTorch writes out of bounds where padding and dilation leave a window without an element.
+    "MaxPool2d": {**_POOL, "dilation": [1, (1, 1)], "return_indices": [True, False, False]},
     "AvgPool2d": {**_POOL, "count_include_pad": [True, False], "divisor_override": [None, 3, None]},
     "AdaptiveAvgPool2d": {"output_size": [1, 2, (1, 1), (1, None), [1, 1]]},
 }
@@ -342,6 +343,26 @@ def _scalar(module: Any) -> Callable[[Any], Any]:
     return lambda one: _first(module(one)).sin().sum()
 
 
+def _overwritten(module: Any, x: Any) -> Outcome:
+    """The output is overwritten before the backward pass, which is run twice."""
+    y = _first(module(x.requires_grad_() * 1))
+    with torch.autograd.detect_anomaly(check_nan=False):
+        (y.add_(1) if y.requires_grad else y).sum().backward()
+    found = [x.grad, *(None if one.grad is None else one.grad.clone() for one in module.parameters())]
+    return [*found, y]
+
+
+def _twice(module: Any, x: Any) -> Outcome:
+    y = _first(module(x.requires_grad_())).sum()
+    y.backward()
+    y.backward()
+    return [x.grad, *(one.grad for one in module.parameters())]
+
+
+def _traced(module: Any, x: Any) -> Outcome:
+    return [_first(torch.jit.trace(lambda one: _first(module(one)), (x,), check_trace=False)(x))]
+
+
 def _jvp(module: Any, x: Any) -> Outcome:
     return list(torch.func.jvp(lambda one: _first(module(one)), (x,), (_cotangent(x),)))
 
@@ -443,6 +464,9 @@ CALLS: list[tuple[int, str, Callable[[Any, Any], Outcome]]] = [
     (4, "plain view", _plain_view),
     (3, "retained", _retained),
     (8, "penalty", _penalty),
+    (6, "overwritten", _overwritten),
+    (3, "twice", _twice),
+    (1, "traced", _traced),
     (3, "jvp", _jvp),
     (3, "dual", _dual),
     (2, "dual parameter", _dual_parameter),

@@ -21,7 +21,7 @@ from gpunn.torch._precision import PRODUCTS, flag_of
 from gpunn.torch._prepared import Differentiation, Form, Prepared, is_channels_last, prepare
 from gpunn.torch._state import computes_only, is_plain, process
 
-_MOST_KNOWN = 8
+_MOST_KNOWN = 32
 _gradients_are_on = torch.is_grad_enabled
 _is_compiling = torch.compiler.is_compiling
 
@@ -42,6 +42,8 @@ class ModuleOp(NamedTuple):
     """The shapes of the inputs in the kernel, if they are not those of the tensors."""
     from_output: Callable[[dict[str, Any], torch.Tensor, torch.Tensor], torch.Tensor] | None = None
     """PyTorch's gradient of the input, of the module's settings, the output's gradient and the output."""
+    saves: bool = False
+    """Whether PyTorch saves a tensor even if no gradient reads it: a second backward pass then raises."""
 
 
 class Twin(NamedTuple):
@@ -59,6 +61,8 @@ class Twin(NamedTuple):
     """(dictionary, name, value) of the functions of PyTorch in its forward."""
     methods: tuple[tuple[Any, tuple[Any, ...], Any], ...]
     """(getattr, (class, name), value) of its methods."""
+    helpers: tuple[tuple[str, Any], ...]
+    """(name, value) of its methods that its forward calls."""
 
 
 _OWN = frozenset(nn.Module().__dict__)
@@ -90,6 +94,7 @@ def twin_of(example: nn.Module, knows: Sequence[str], refuses: Any, op: Any) -> 
             if callable(vars(functional)[name])
         ),
         tuple((getattr, (original, name), getattr(original, name)) for name in sorted(methods)),
+        tuple((name, getattr(original, name)) for name in sorted(methods - {"forward"})),
     )
 
 
@@ -274,15 +279,30 @@ class Pytorch:
 class Recorded:
     """A call that autograd records."""
 
-    __slots__ = ("differentiation", "gradients", "over", "prepared", "pytorch", "saves")
+    __slots__ = ("differentiation", "gradients", "over", "place", "prepared", "pytorch", "saves")
 
     def __init__(self, prepared: Prepared, requires: tuple[bool, ...], pytorch: Pytorch, over: bool) -> None:
         self.prepared, self.pytorch, self.over = prepared, pytorch, over
         self.differentiation = prepared.differentiation(requires)
-        self.saves = any(self.differentiation.needed)
+        of = self.differentiation
+        self.saves = any(of.needed) or pytorch.of.saves
+        # PyTorch does not save the output, which may then be overwritten: it is computed again.
+        again = of.outputs[0] and pytorch.of.from_output is None
+        self.place = sum(of.inputs) if again else None
+        """Where the output belongs among the tensors that the gradient reads."""
         self.gradients: list[tuple[_Guard, Any]] = []
 
-    def gradient(self, dy: torch.Tensor, saved: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor | None, ...]:
+    def saved(self, tensors: tuple[torch.Tensor, ...], results: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
+        found = self.differentiation.saved(tensors, results)
+        if self.place is not None:
+            del found[self.place]
+        return found
+
+    def gradient(self, dy: torch.Tensor, saved: tuple[Any, ...]) -> tuple[torch.Tensor | None, ...]:
+        if self.place is not None:
+            with torch.no_grad():
+                y = self.prepared.run(saved[: self.place])[0]
+            saved = (*saved[: self.place], y, *saved[self.place :])
         if not _gradients_are_on() and torch._C._len_torch_dispatch_stack() == 0 and forward_ad._current_level < 0:
             for is_like, known in self.gradients:
                 if is_like(dy):
@@ -307,7 +327,7 @@ class First(torch.autograd.Function):
             results = call.prepared.run_over(*tensors)
         else:
             results = call.prepared.run(tensors)
-        ctx.save_for_backward(*call.differentiation.saved(tensors, results))
+        ctx.save_for_backward(*call.saved(tensors, results))
         return results[0]
 
     @staticmethod
@@ -448,6 +468,9 @@ def forget(module: nn.Module) -> None:
 def call(module: Any, input: Any) -> Any:
     """The forward of a module that was replaced."""
     if _is_compiling():
+        # An exported program is PyTorch's.
+        if torch.compiler.is_exporting():
+            return type(module)._gpunn_twin.original.forward(module, input)
         return _compiled(module, input)
     dictionary = module.__dict__
     known = dictionary.get("_gpunn_known")
@@ -512,7 +535,10 @@ def _study(module: Any, twin: Twin, input: torch.Tensor) -> tuple[_Direct, tuple
 def _compiled(module: Any, input: torch.Tensor) -> torch.Tensor:
     """The forward while PyTorch's compiler looks, which guards what is read here: a registered op, if it fits."""
     twin: Twin = type(module)._gpunn_twin
-    if "_gpunn_backend" in module.__dict__ and twin.refuses(module) is None and not getattr(module, "inplace", False):
+    # The attributes themselves, which the compiler guards, unlike the names in the module's dictionary.
+    has_own = any(getattr(getattr(module, name), "__func__", None) is not found for name, found in twin.helpers)
+    is_replaced = "_gpunn_backend" in module.__dict__ and not has_own
+    if is_replaced and twin.refuses(module) is None and not getattr(module, "inplace", False):
         of = twin.op(module)
         tensors = [input, *(getattr(module, name) for name in of.parameters + of.buffers)]
         if _fits_compiled(of, module, tensors):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,8 +46,8 @@ def _conv_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
     return {"stride": module.stride, "pad": pad, "dilation": module.dilation, "groups": module.groups}
 
 
-_CONV = ModuleOp("conv2d", _conv_attributes, _has_images, ("weight",))
-_CONV_BIAS = ModuleOp("conv2d_bias_activation", _conv_attributes, _has_images, ("weight", "bias"))
+_CONV = ModuleOp("conv2d", _conv_attributes, _has_images, ("weight",), saves=True)
+_CONV_BIAS = ModuleOp("conv2d_bias_activation", _conv_attributes, _has_images, ("weight", "bias"), saves=True)
 
 
 def _conv(module: Any) -> ModuleOp:
@@ -178,7 +179,7 @@ def _whole_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
 
 
 _MAX_POOL = ModuleOp("max_pool2d", _pool_attributes, _has_images)
-_AVERAGE_POOL = ModuleOp("avg_pool2d", _average_attributes, _has_images)
+_AVERAGE_POOL = ModuleOp("avg_pool2d", _average_attributes, _has_images, saves=True)
 _MEAN = ModuleOp("avg_pool2d", _whole_attributes, _has_images)
 
 
@@ -222,15 +223,22 @@ _TWINS = [
 ]
 
 
-def _forward(self: Any, input: torch.Tensor) -> Any:
-    return call(self, input)
-
-
 def _counterpart(twin: Twin) -> type[nn.Module]:
     name = twin.original.__name__
+
+    def forward(self: Any, input: torch.Tensor) -> Any:
+        return call(self, input)
+
+    def scriptable(self: Any) -> Any:
+        """The module for torch.jit.script."""
+        found = copy.copy(self)
+        found.__class__ = twin.original
+        return found
+
+    forward.__qualname__ = f"{name}.forward"
+    body = {"forward": forward, "__prepare_scriptable__": scriptable, "_gpunn_twin": twin}
     # Named as it can be found here, for pickle.
-    body = {"forward": _forward, "_gpunn_twin": twin, "__module__": __name__, "__qualname__": name}
-    return type(name, (twin.original,), body)
+    return type(name, (twin.original,), {**body, "__module__": __name__, "__qualname__": name})
 
 
 COUNTERPARTS: dict[type[nn.Module], type[nn.Module]] = {twin.original: _counterpart(twin) for twin in _TWINS}
