@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "data/images/image.hpp"
 #include "inference/any_size.hpp"
+#include "inference/content_picture.hpp"
 #include "inference/pictures.hpp"
 #include "inference/result_files.hpp"
 
@@ -92,18 +92,19 @@ std::vector<PaintedImage> paint(const TrainedModel& trained, const PaintRequest&
   inference::AnySize model(trained, request.style ? *request.style + 1 : styles);
   std::vector<PaintedImage> done;
   for (std::size_t i = 0; i < images.size(); ++i) {
-    const data::Image image = data::read_colours(images[i].file, request.size);
-    const Planes content = inference::planes_of_bytes(image.values, image.channels, image.height, image.width);
+    const inference::ContentPicture read = inference::read_content(images[i].file, request.size);
+    const Planes& content = read.colours;
     const auto start = std::chrono::steady_clock::now();
     const std::vector<Planes> painted = model.run(widened(content));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     for (std::size_t style = request.style ? painted.size() - 1 : 0; style < painted.size(); ++style) {
-      if (painted[style].height < image.height || painted[style].width < image.width || painted[style].channels != 3) {
+      if (painted[style].height < content.height || painted[style].width < content.width ||
+          painted[style].channels != 3) {
         throw Error("the model makes " + std::to_string(painted[style].width) + " by " +
-                    std::to_string(painted[style].height) + " pixels of " + std::to_string(image.width) + " by " +
-                    std::to_string(image.height) + "; expected an image of the same size in three colours");
+                    std::to_string(painted[style].height) + " pixels of " + std::to_string(content.width) + " by " +
+                    std::to_string(content.height) + "; expected an image of the same size in three colours");
       }
-      Planes result = top_left(painted[style], image.height, image.width);
+      Planes result = top_left(painted[style], content.height, content.width);
       if (request.original_colours) {
         result =
             inference::join_colours(inference::split_colours(result).luma, inference::split_colours(content).colours);
@@ -111,11 +112,12 @@ std::vector<PaintedImage> paint(const TrainedModel& trained, const PaintRequest&
       PaintedImage one;
       one.from = images[i].file;
       one.to = of_style(results[i], static_cast<int64_t>(style), request, styles);
-      one.height = image.height;
-      one.width = image.width;
+      one.height = content.height;
+      one.width = content.width;
       one.style = static_cast<int64_t>(style);
       one.seconds = seconds;
-      inference::write_picture(one.to, inference::picture_of(result));
+      one.notes = read.notes;
+      inference::write_picture(one.to, inference::picture_like(read.like, result));
       done.push_back(std::move(one));
     }
   }

@@ -9,6 +9,7 @@
 #include <png.h>
 
 #include "data/images/image.hpp"
+#include "data/images/picture.hpp"
 
 namespace gpunn::data {
 
@@ -94,6 +95,42 @@ class PngDecoder {
     return image;
   }
 
+  // All that the file has, with 16 bits a channel if it has them.
+  Picture decode_picture() {
+    guarded([this] {
+      png_set_read_fn(png_, this, on_read);
+      png_set_user_limits(png_, kMostSide, kMostSide);
+      png_read_info(png_, info_);
+    });
+    const bool colour = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0;
+    Picture picture{.height = png_get_image_height(png_, info_),
+                    .width = png_get_image_width(png_, info_),
+                    .channels = colour ? 3 : 1,
+                    .bits = png_get_bit_depth(png_, info_) == 16 ? 16 : 8};
+    require_size(picture.height, picture.width, file_, most_pixels_);
+    guarded([this] {
+      png_set_expand(png_);
+      png_set_interlace_handling(png_);
+      png_read_update_info(png_, info_);
+    });
+    const std::size_t channels = png_get_channels(png_, info_), row_bytes = png_get_rowbytes(png_, info_);
+    std::vector<uint8_t> raw(row_bytes * static_cast<std::size_t>(picture.height));
+    std::vector<png_bytep> rows;
+    for (std::size_t y = 0; y < static_cast<std::size_t>(picture.height); ++y)
+      rows.push_back(raw.data() + y * row_bytes);
+    png_bytepp row_pointers = rows.data();
+    guarded([this, row_pointers] {
+      png_read_image(png_, row_pointers);
+      png_read_end(png_, nullptr);
+    });
+    const bool wide = picture.bits == 16;
+    for (std::size_t i = 0; i < raw.size() / (wide ? 2 : 1); ++i) {
+      const auto value = static_cast<uint16_t>(wide ? raw[2 * i] << 8 | raw[2 * i + 1] : raw[i]);
+      (i % channels < static_cast<std::size_t>(picture.channels) ? picture.values : picture.opacity).push_back(value);
+    }
+    return picture;
+  }
+
  private:
   template <class Calls>
   void guarded(const Calls& calls) {
@@ -158,6 +195,10 @@ Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& fi
 
 Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, std::vector<uint8_t>& opacity) {
   return PngDecoder(bytes, file, kMostPixels).decode(&opacity);
+}
+
+Picture decode_png_picture(std::span<const uint8_t> bytes, const std::filesystem::path& file) {
+  return PngDecoder(bytes, file, kMostPixels).decode_picture();
 }
 
 ImageSides sides_of_png(std::span<const uint8_t> bytes, const std::filesystem::path& file) {
