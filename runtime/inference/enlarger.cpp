@@ -112,6 +112,17 @@ Parts Enlarger::parts_of(const Planes& input) {
               ExitCode::usage);
 }
 
+Planes Enlarger::run(const Planes& tile, const Parts& parts) {
+  try {
+    return model_.run(tile).front();
+  } catch (const Error& error) {
+    if (parts.tile > 0 || parts.note.empty()) throw;
+    throw Error(std::string(error.what()) + ". Note that " + parts.note +
+                    "; --tile computes parts, whose result differs from that of the whole image",
+                error.code());
+  }
+}
+
 Planes Enlarger::enlarge(const Planes& image, EnlargingWork& work) {
   const bool enlarged = settings_.input == ModelInput::enlarged;
   const Planes larger = enlarged ? bicubic(image) : Planes();
@@ -125,7 +136,7 @@ Planes Enlarger::enlarge(const Planes& image, EnlargingWork& work) {
     for (const Stretch& across : stretches_of(input.width, parts.tile, parts.overlap, parts.step)) {
       const Planes tile = cut(input, down, across);
       const auto start = std::chrono::steady_clock::now();
-      const Planes output = model_.run(tile).front();
+      const Planes output = run(tile, parts);
       work.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       if (output.height != tile.height * ratio || output.width != tile.width * ratio ||
           output.channels != image.channels) {

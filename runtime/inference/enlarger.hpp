@@ -44,6 +44,7 @@ class Enlarger {
 
  private:
   Parts parts_of(const tasks::Planes& input);
+  tasks::Planes run(const tasks::Planes& tile, const Parts& parts);
 
   const TrainedModel& trained_;
   AnySize model_;

@@ -162,3 +162,19 @@ def test_a_regression_may_lose_nothing(tmp_path: Path) -> None:
         assert not (tmp_path / "int8.onnx").exists()
     with pytest.raises(gpunn.UsageError, match="found NaN"):
         gpunn.quantize(run, tmp_path / "int8.onnx", most_lost=float("nan"))
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_model_has_its_own_scale_of_targets_whatever_the_data_say(scaled: bool, tmp_path: Path) -> None:
+    settings = table(tmp_path)
+    settings["data"]["scale_targets"] = scaled
+    learnt = small.experiment(**settings, training={"epochs": 3}, runs=str(tmp_path / "runs"))
+    run = gpunn.run(learnt)
+    other = tmp_path / "other.yaml"
+    settings["data"]["scale_targets"] = not scaled
+    other.write_text(gpunn.load_experiment(small.experiment(**settings)).yaml())
+    gpunn.export(run, tmp_path / "float.onnx")
+    expected = gpunn.evaluate(run).metrics["rmse"]
+    assert gpunn.evaluate(tmp_path / "float.onnx", data=other).metrics["rmse"] == pytest.approx(expected, rel=1e-4)
+    report = gpunn.quantize(tmp_path / "float.onnx", tmp_path / "int8.onnx", data=other, images=64, most_lost=1e6)
+    assert report.before == pytest.approx(gpunn.evaluate(run).metrics["r2"], rel=1e-4)
