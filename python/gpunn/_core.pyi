@@ -976,7 +976,27 @@ class QuantizeReport:
 
     @property
     def rows(self) -> int:
-        """Test rows that the accuracies are of."""
+        """Test rows that the figures are of."""
+
+    @property
+    def metric(self) -> str | None:
+        """The metric that decides, by its name; None where nothing was measured."""
+
+    @property
+    def before(self) -> float | None:
+        """The metric of the model itself."""
+
+    @property
+    def after(self) -> float | None:
+        """The metric of the model in eight bits."""
+
+    @property
+    def lost(self) -> float | None:
+        """Points of a metric in percent, else percent of its value before."""
+
+    @property
+    def not_measured(self) -> str:
+        """Why nothing was measured; else empty."""
 
     @property
     def accuracy_before(self) -> float | None:
@@ -986,7 +1006,7 @@ class QuantizeReport:
     def accuracy_after(self) -> float | None:
         """0 to 1; None where there are no classes."""
 
-def quantize(model: str | os.PathLike[str], file: str | os.PathLike[str], method: str, percentile: float, images: int, part: str, most_lost: float, cache: str | os.PathLike[str], settings: Sequence[tuple[str, str]], listener: object | None) -> QuantizeReport:
+def quantize(model: str | os.PathLike[str], file: str | os.PathLike[str], method: str, percentile: float, images: int, part: str, most_lost: float | None, cache: str | os.PathLike[str], settings: Sequence[tuple[str, str]], listener: object | None) -> QuantizeReport:
     """
     Writes a model whose convolutions and dense layers are in eight bits as an ONNX file.
     """
@@ -1235,6 +1255,10 @@ class PaintedImage:
     @property
     def seconds(self) -> float:
         """In the model, for all styles."""
+
+    @property
+    def notes(self) -> list[str]:
+        """What of the picture the result does not have."""
 
 def stylize(request: StylizeRequest, report: object | None) -> StylizedImage:
     """Paints a picture in the style of another."""

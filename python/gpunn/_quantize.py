@@ -20,7 +20,7 @@ def quantize(
     percentile: float = 99.99,
     images: int = 512,
     part: Literal["train", "validation", "test"] = "train",
-    most_lost: float = 0.4,
+    most_lost: float | None = None,
     cache: PathLike | None = None,
     backend: str | None = None,
     set: Settings | None = None,
@@ -36,10 +36,11 @@ def quantize(
     method: how ranges follow from the numbers of the calibration. "percentile" keeps ``percentile`` per cent of a
         tensor's numbers other than 0 within the range.
     images: samples of the calibration, 8 or more, spread over the ``part`` of the data.
-    most_lost: points of accuracy on the test data that may be lost.
+    most_lost: the most that the metric of the task may lose on the test data: points of a metric in percent, else
+        percent of its value. None: 0.4, unless there is nothing to measure by; a given number is an error then.
     cache: a JSON file that keeps the ranges; they are taken from it where model, data and options are the same.
 
-    Raises :class:`Error` where more accuracy is lost than ``most_lost``, and writes nothing then;
+    Raises :class:`Error` if more is lost than ``most_lost``, and writes nothing then;
     :class:`UsageError` where an option is wrong or the model has no convolution and no dense layer.
     """
     return _core.quantize(

@@ -3,6 +3,7 @@
 #include <gpunn/quantization.hpp>
 
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include <nanobind/stl/filesystem.h>
@@ -42,13 +43,23 @@ void bind_quantize(nb::module_& module) {
       .field("layers", &QuantizeReport::layers)
       .field("convolutions", &QuantizeReport::convolutions, "Those that run in eight bits.")
       .field("dense", &QuantizeReport::dense, "Dense layers that run in eight bits.")
-      .field("rows", &QuantizeReport::rows, "Test rows that the accuracies are of.")
+      .field("rows", &QuantizeReport::rows, "Test rows that the figures are of.")
+      .computed(
+          "metric",
+          [](const QuantizeReport& report) {
+            return report.metric ? std::optional(report.metric->name) : std::nullopt;
+          },
+          "The metric that decides, by its name; None where nothing was measured.")
+      .field("before", &QuantizeReport::before, "The metric of the model itself.")
+      .field("after", &QuantizeReport::after, "The metric of the model in eight bits.")
+      .field("lost", &QuantizeReport::lost, "Points of a metric in percent, else percent of its value before.")
+      .field("not_measured", &QuantizeReport::not_measured, "Why nothing was measured; else empty.")
       .field("accuracy_before", &QuantizeReport::accuracy_before, "0 to 1; None where there are no classes.")
       .field("accuracy_after", &QuantizeReport::accuracy_after, "0 to 1; None where there are no classes.");
   module.def(
       "quantize",
       [](const fs::path& model, const fs::path& file, const std::string& method, double percentile, int64_t images,
-         const std::string& part, double most_lost, const fs::path& cache, const Settings& settings,
+         const std::string& part, std::optional<double> most_lost, const fs::path& cache, const Settings& settings,
          nb::handle listener) {
         const QuantizeOptions options{.method = calibration_method_named(method),
                                       .percentile = percentile,
@@ -63,7 +74,7 @@ void bind_quantize(nb::module_& module) {
             });
       },
       nb::arg("model"), nb::arg("file"), nb::arg("method"), nb::arg("percentile"), nb::arg("images"), nb::arg("part"),
-      nb::arg("most_lost"), nb::arg("cache"), nb::arg("settings"), nb::arg("listener").none(),
+      nb::arg("most_lost").none(), nb::arg("cache"), nb::arg("settings"), nb::arg("listener").none(),
       "Writes a model whose convolutions and dense layers are in eight bits as an ONNX file.");
 }
 

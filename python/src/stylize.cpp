@@ -89,7 +89,8 @@ void bind_results(nb::module_& module) {
       .field("height", &PaintedImage::height)
       .field("width", &PaintedImage::width)
       .field("style", &PaintedImage::style, "Counts from 0.")
-      .field("seconds", &PaintedImage::seconds, "In the model, for all styles.");
+      .field("seconds", &PaintedImage::seconds, "In the model, for all styles.")
+      .field("notes", &PaintedImage::notes, "What of the picture the result does not have.");
 }
 
 }  // namespace

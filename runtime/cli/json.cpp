@@ -75,6 +75,11 @@ Json to_json(const QuantizeReport& report) {
           {"convolutions", report.convolutions},
           {"dense", report.dense},
           {"rows", report.rows},
+          {"metric", report.metric ? Json(report.metric->name) : Json()},
+          {"before", share(report.before)},
+          {"after", share(report.after)},
+          {"lost", share(report.lost)},
+          {"not_measured", report.not_measured},
           {"accuracy_before", share(report.accuracy_before)},
           {"accuracy_after", share(report.accuracy_after)}};
 }

@@ -1,5 +1,6 @@
 #include <gpunn/quantization.hpp>
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,9 +31,13 @@ void print_quantization(const QuantizeReport& report) {
   put("ranges    of {} images{}\n", report.images, report.from_cache ? ", from the cache" : "");
   put("int8      {} convolutions, {} dense layer{}\n", report.convolutions.size(), report.dense.size(),
       report.dense.size() == 1 ? "" : "s");
-  if (report.accuracy_before && report.accuracy_after) {
-    put("accuracy  {}, before {}, on {} test rows\n", percent_text(*report.accuracy_after),
-        percent_text(*report.accuracy_before), count_text(report.rows));
+  if (report.metric) {
+    const Metric& metric = *report.metric;
+    put("{:<8}  {}, before {}, on {} {} rows: {} {:.3g} {}\n", metric.title, score_text({metric, *report.after}),
+        score_text({metric, *report.before}), count_text(report.rows), name_of(report.part),
+        *report.lost > 0 ? "loses" : "gains", std::abs(*report.lost), metric.is_share ? "points" : "%");
+  } else {
+    put("loss      not measured: {}\n", report.not_measured);
   }
   put("ONNX      {}\n", printable(report.file.string()));
 }
@@ -72,8 +77,8 @@ void add_quantize(CommandLine& line) {
       .capture_default_str()
       .one_of({"train", "validation", "test"});
   verb.add_option("--most-lost", options->quantize.most_lost,
-                  "Points of accuracy on the test data that may be lost; where more are, nothing is written")
-      .capture_default_str()
+                  "The most that the task's metric may lose on the test data: points of a metric in percent, else "
+                  "percent of its value. If it loses more, nothing is written. Default: 0.4")
       .type_name("POINTS");
   verb.add_option("--cache", options->quantize.cache, "Keep the ranges in this file, and take them from it")
       .type_name("FILE.json");

@@ -60,8 +60,10 @@ ExitCode paint_images(const TrainedModel& model, PaintRequest& request, bool jso
                         {"height", image.height},
                         {"width", image.width},
                         {"style", image.style},
-                        {"seconds", image.seconds}});
+                        {"seconds", image.seconds},
+                        {"notes", image.notes}});
     if (json) continue;
+    for (const std::string& note : image.notes) put("note: {}: {}\n", printable(image.from.string()), printable(note));
     put("{}  {}x{} pixels in {}\n", printable(image.to.string()), image.width, image.height,
         duration_text(image.seconds));
   }

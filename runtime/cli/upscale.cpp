@@ -33,7 +33,6 @@ struct UpscaleOptions {
   std::string backend, frames;
   std::vector<std::string> settings;
   UpscaleRequest request;
-  std::optional<int64_t> tile;
 
   bool stream() const {
     const auto& inputs = request.inputs;
@@ -51,18 +50,24 @@ void write_frames(std::string_view bytes) {
 
 ExitCode enlarge_stream(const TrainedModel& model, const UpscaleOptions& options, bool json) {
   if (options.request.compare) throw Error("--compare is for images, not for a stream of frames", ExitCode::usage);
-  FrameRequest request{.rgb = {}, .tile = options.tile.value_or(0), .overlap = options.request.overlap};
+  FrameRequest request{.rgb = {}, .tile = options.request.tile.value_or(0), .overlap = options.request.overlap};
   if (!options.frames.empty()) request.rgb = image_size("--frames", options.frames);
   std::ios::sync_with_stdio(false);
   const bool to_stdout = options.request.to == "-";
   const UpscaledFrames done = to_stdout ? upscale_frames(model, request, std::cin, write_frames)
                                         : upscale_frames(model, request, std::cin, options.request.to);
-  const Json document = {
-      {"frames", done.frames}, {"height", done.height}, {"width", done.width}, {"seconds", done.seconds}};
-  const std::string text =
+  const Json document = {{"frames", done.frames},
+                         {"height", done.height},
+                         {"width", done.width},
+                         {"seconds", done.seconds},
+                         {"notes", done.notes}};
+  std::string text =
       json ? document.dump() + "\n"
            : fmt::format("{} frames of {}x{} pixels, {} each in the model\n", done.frames, done.width, done.height,
                          duration_text(done.seconds / static_cast<double>(std::max<int64_t>(done.frames, 1))));
+  for (const std::string& note : done.notes) {
+    if (!json) text += "note: " + printable(note) + "\n";
+  }
   if (to_stdout) {
     std::cerr << text;
   } else {
@@ -73,7 +78,6 @@ ExitCode enlarge_stream(const TrainedModel& model, const UpscaleOptions& options
 
 ExitCode enlarge_images(const TrainedModel& model, UpscaleOptions& options, bool json) {
   if (!options.frames.empty()) throw Error("--frames is for a stream on stdin: leave out the images", ExitCode::usage);
-  options.request.tile = options.tile.value_or(options.request.tile);
   Json document = Json::array();
   DamagedImages damaged;
   options.request.on_damaged = damaged.listener();
@@ -84,10 +88,12 @@ ExitCode enlarge_images(const TrainedModel& model, UpscaleOptions& options, bool
                         {"height", image.height},
                         {"width", image.width},
                         {"tiles", image.tiles},
+                        {"notes", image.notes},
                         {"seconds", image.seconds}});
     if (json) continue;
     put("{}  {}x{} pixels in {}, {} {}\n", printable(image.to.string()), image.width, image.height,
         duration_text(image.seconds), image.tiles, image.tiles == 1 ? "part" : "parts");
+    for (const std::string& note : image.notes) put("note: {}\n", printable(note));
   }
   return damaged.finish(json, std::move(document), "from", options.request.damaged, images.size());
 }
@@ -120,14 +126,14 @@ void add_upscale(CommandLine& line) {
   verb.add_flag("--compare", options->request.compare,
                 "Also write NAME.compare.png: bicubic on the left, the model on the right");
   verb.add_option(
-          "--tile", options->tile,
-          "Rows and columns that the model gets at once: larger images go in parts of this size; 0: whole images. "
-          "Default: 512, of frames 0")
+          "--tile", options->request.tile,
+          "Rows and columns that the model gets at once: larger images go in parts of this size; 0 means whole images. "
+          "Default: 512, or 0 for a model that sees whole images, and for frames")
       .range(0, 16384)
       .type_name("N");
   verb.add_option("--overlap", options->request.overlap,
-                  "Pixels around each part that are computed and not used, so that no border shows")
-      .capture_default_str()
+                  "Pixels around each part that are computed and not used. Default: as far as the model's layers see, "
+                  "so that the result is that of the whole image")
       .range(0, 4096)
       .type_name("N");
   add_damaged_option(verb, options->request.damaged);

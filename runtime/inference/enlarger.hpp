@@ -4,8 +4,11 @@
 #include <gpunn/training.hpp>
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "inference/any_size.hpp"
+#include "inference/reach.hpp"
 #include "tasks/super_resolution/planes.hpp"
 
 namespace gpunn::inference {
@@ -17,15 +20,22 @@ inline constexpr int64_t kLeastSide = 16;
 // What an enlarging took.
 struct EnlargingWork {
   int64_t tiles = 0;
-  double seconds = 0;  // in the model
+  double seconds = 0;     // in the model
+  std::string note = {};  // of parts that differ from the whole image, or of an image too far seen for parts
+};
+
+// The parts that images go in, and what the user has to know of it.
+struct Parts {
+  int64_t tile = 0;  // rows and columns; 0: the whole image
+  int64_t overlap = 0, step = 1;
+  std::string note = {};
 };
 
 // A model of the task super_resolution for images of any size, which it gets in parts where they are large.
 class Enlarger {
  public:
-  // Parts of `tile` rows and columns (0: whole images), of which `overlap` on each side are computed and not used.
-  // Throws Error(usage) where these do not go together or the model is of another task.
-  Enlarger(const TrainedModel& trained, int64_t tile, int64_t overlap);
+  // Throws Error(usage) if the parts' sizes do not go together or the model is of another task.
+  Enlarger(const TrainedModel& trained, std::optional<int64_t> tile, std::optional<int64_t> overlap);
 
   const PhotographInfo& settings() const { return settings_; }
   tasks::Planes bicubic(const tasks::Planes& image) const;
@@ -33,9 +43,14 @@ class Enlarger {
   tasks::Planes enlarge(const tasks::Planes& image, EnlargingWork& work);
 
  private:
+  Parts parts_of(const tasks::Planes& input);
+  tasks::Planes run(const tasks::Planes& tile, const Parts& parts);
+
+  const TrainedModel& trained_;
   AnySize model_;
   PhotographInfo settings_;
-  int64_t tile_, overlap_;
+  std::optional<int64_t> tile_, overlap_;
+  std::optional<Sight> sight_;  // looked for when an image is larger than a part
 };
 
 }  // namespace gpunn::inference

@@ -26,23 +26,22 @@ Planes mean_of_channels(const Planes& image) {
 
 }  // namespace
 
-PictureParts parts_of(const data::Image& image, const std::vector<uint8_t>& opacity, const PhotographInfo& settings) {
+PictureParts parts_of(const Planes& image, Planes opacity, const PhotographInfo& settings) {
   PictureParts parts;
   parts.grey = image.channels == 1;
-  const Planes planes = planes_of_bytes(image.values, image.channels, image.height, image.width);
+  parts.opacity = std::move(opacity);
   if (settings.colours == ColourPlanes::luma && image.channels == 3) {
-    LumaColours split = split_colours(planes);
+    LumaColours split = split_colours(image);
     parts.seen = std::move(split.luma);
     parts.colours = std::move(split.colours);
   } else if (settings.colours == ColourPlanes::rgb && image.channels == 1) {
     parts.seen = {3, image.height, image.width};
     for (int c = 0; c < 3; ++c) {
-      parts.seen.values.insert(parts.seen.values.end(), planes.values.begin(), planes.values.end());
+      parts.seen.values.insert(parts.seen.values.end(), image.values.begin(), image.values.end());
     }
   } else {
-    parts.seen = planes;
+    parts.seen = image;
   }
-  if (!opacity.empty()) parts.opacity = planes_of_bytes(opacity, 1, image.height, image.width);
   return parts;
 }
 

@@ -1,9 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
-#include "data/images/image.hpp"
 #include "inference/enlarger.hpp"
 #include "tasks/super_resolution/planes.hpp"
 
@@ -17,8 +13,8 @@ struct PictureParts {
   bool grey = false;
 };
 
-// `opacity` has a byte a pixel, or none.
-PictureParts parts_of(const data::Image& image, const std::vector<uint8_t>& opacity, const PhotographInfo& settings);
+// `image` has 1 or 3 channels, `opacity` a plane or no values.
+PictureParts parts_of(const tasks::Planes& image, tasks::Planes opacity, const PhotographInfo& settings);
 
 // The enlarged picture, of the enlarged planes that were seen and the other parts' colours.
 tasks::Planes joined(const tasks::Planes& seen, const PictureParts& parts, const Enlarger& enlarger);

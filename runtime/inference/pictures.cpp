@@ -1,7 +1,10 @@
 #include "inference/pictures.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "common/files.hpp"
@@ -67,9 +70,61 @@ data::Image picture_of(const Planes& planes, const Planes& opacity) {
   return image;
 }
 
-void write_picture(const std::filesystem::path& file, const data::Image& image) {
+namespace {
+
+Planes planes_of_numbers(std::span<const uint16_t> numbers, uint16_t most, int64_t channels, const data::Picture& of) {
+  Planes planes{channels, of.height, of.width};
+  planes.values.resize(numbers.size());
+  const std::size_t pixels = planes.plane(), count = static_cast<std::size_t>(channels);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    planes.values[i % count * pixels + i / count] = static_cast<float>(numbers[i]) / static_cast<float>(most);
+  }
+  return planes;
+}
+
+std::vector<uint16_t> numbers_of(const Planes& planes, uint16_t most) {
+  std::vector<uint16_t> numbers(planes.values.size());
+  const std::size_t pixels = planes.plane(), count = static_cast<std::size_t>(planes.channels);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const auto value = static_cast<double>(planes.values[i % count * pixels + i / count]);
+    // A NaN is black, so that a model that fails shows.
+    numbers[i] = static_cast<uint16_t>(std::lround(std::isnan(value) ? 0.0 : std::clamp(value, 0.0, 1.0) * most));
+  }
+  return numbers;
+}
+
+void write_png(const std::filesystem::path& file, const std::string& bytes) {
   if (file.has_parent_path()) make_folders(file.parent_path());
-  write_atomically(file, data::encode_png(image));
+  write_atomically(file, bytes);
+}
+
+}  // namespace
+
+Planes planes_of(const data::Picture& picture) {
+  return planes_of_numbers(picture.values, picture.most(), picture.channels, picture);
+}
+
+Planes opacity_of(const data::Picture& picture) {
+  if (picture.opacity.empty()) return {};
+  return planes_of_numbers(picture.opacity, picture.most(), 1, picture);
+}
+
+data::Picture picture_like(const data::Picture& like, const Planes& planes, const Planes& opacity) {
+  return {.height = planes.height,
+          .width = planes.width,
+          .channels = planes.channels,
+          .bits = like.bits,
+          .values = numbers_of(planes, like.most()),
+          .opacity = numbers_of(opacity, like.most()),
+          .tags = like.tags.for_picture(planes.channels == 1)};
+}
+
+void write_picture(const std::filesystem::path& file, const data::Image& image) {
+  write_png(file, data::encode_png(image));
+}
+
+void write_picture(const std::filesystem::path& file, const data::Picture& picture) {
+  write_png(file, data::encode_png(picture));
 }
 
 }  // namespace gpunn::inference

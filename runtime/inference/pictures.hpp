@@ -7,6 +7,7 @@
 #include <span>
 
 #include "data/images/image.hpp"
+#include "data/images/picture.hpp"
 #include "tasks/super_resolution/planes.hpp"
 
 namespace gpunn::inference {
@@ -36,7 +37,15 @@ tasks::Planes join_colours(const tasks::Planes& luma, const tasks::Planes& colou
 // The planes, clamped to [0, 1], with a plane of how opaque they are where it has values.
 data::Image picture_of(const tasks::Planes& planes, const tasks::Planes& opacity = {});
 
+// The picture's colours, and how opaque its pixels are, from 0 to 1; no values where all is opaque.
+tasks::Planes planes_of(const data::Picture& picture);
+tasks::Planes opacity_of(const data::Picture& picture);
+// Planes, clamped to [0, 1], in a picture of as many bits as `like` and with its tags, as far as they are for these
+// colours.
+data::Picture picture_like(const data::Picture& like, const tasks::Planes& planes, const tasks::Planes& opacity = {});
+
 // A PNG file, in a folder that is made.
 void write_picture(const std::filesystem::path& file, const data::Image& image);
+void write_picture(const std::filesystem::path& file, const data::Picture& picture);
 
 }  // namespace gpunn::inference

@@ -11,10 +11,10 @@ struct Stretch {
   int64_t keep_first = 0, keep_end = 0;
 };
 
-// Stretches of `tile` that cover a line. What is kept of one is at least `overlap` away from its ends, but for the ends
-// of the line. One alone where the line is no
-// longer than a tile, or `tile` is 0. Each lies within the line, so that the line's ends are a stretch's ends and no
-// other border shows. `tile` has to be more than twice the overlap.
-std::vector<Stretch> stretches_of(int64_t length, int64_t tile, int64_t overlap);
+// Stretches of `tile`, or up to `step` - 1 more, that cover a line. What is kept of one is at least `overlap` away from
+// its ends, but for the ends of the line. One alone where the line is no longer than a tile, or `tile` is 0. Each lies
+// within the line, so that the line's ends are a stretch's ends and no other border shows. All are of one size and
+// begin at multiples of `step`. `tile` has to be at least twice the overlap and a step.
+std::vector<Stretch> stretches_of(int64_t length, int64_t tile, int64_t overlap, int64_t step = 1);
 
 }  // namespace gpunn::inference

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include "data/damaged_files.hpp"
 #include "data/images/image.hpp"
+#include "data/images/picture.hpp"
 #include "inference/enlarger.hpp"
 #include "inference/picture_parts.hpp"
 #include "inference/pictures.hpp"
@@ -45,7 +45,7 @@ std::vector<Job> jobs_of(const UpscaleRequest& request) {
   return jobs;
 }
 
-void require_size(const data::Image& image, const fs::path& file, int64_t scale) {
+void require_size(const data::Picture& image, const fs::path& file, int64_t scale) {
   const int64_t height = image.height * scale, width = image.width * scale;
   if (height <= data::kMostSide && width <= data::kMostSide && height * width <= data::kMostPixels) return;
   throw Error(file.string() + ": enlarged by " + std::to_string(scale) + " it would be " + std::to_string(width) +
@@ -54,42 +54,49 @@ void require_size(const data::Image& image, const fs::path& file, int64_t scale)
               ExitCode::usage);
 }
 
-data::Image side_by_side(const data::Image& left, const data::Image& right) {
-  data::Image both = data::make_image(left.height, left.width + kGap + right.width, left.channels, "a comparison");
-  std::ranges::fill(both.values, uint8_t{255});
-  const auto row_bytes = [](const data::Image& image) {
-    return static_cast<std::size_t>(image.width * image.channels);
-  };
-  for (std::size_t y = 0; y < static_cast<std::size_t>(left.height); ++y) {
-    uint8_t* const row = both.values.data() + y * row_bytes(both);
-    std::memcpy(row, left.values.data() + y * row_bytes(left), row_bytes(left));
-    std::memcpy(row + row_bytes(both) - row_bytes(right), right.values.data() + y * row_bytes(right), row_bytes(right));
+Planes side_by_side(const Planes& left, const Planes& right) {
+  Planes both{left.channels, left.height, left.width + kGap + right.width};
+  both.values.assign(static_cast<std::size_t>(both.channels) * both.plane(), 1.0F);
+  for (int64_t c = 0; c < both.channels; ++c) {
+    for (int64_t y = 0; y < both.height; ++y) {
+      const auto row = both.values.begin() + (c * both.height + y) * both.width;
+      const auto part = [&](const Planes& of) {
+        return of.channel(c).subspan(static_cast<std::size_t>(y * of.width), static_cast<std::size_t>(of.width));
+      };
+      std::ranges::copy(part(left), row);
+      std::ranges::copy(part(right), row + left.width + kGap);
+    }
   }
   return both;
 }
 
 // Nothing: the image is damaged and left out.
 std::optional<UpscaledImage> upscale(const Job& job, inference::Enlarger& enlarger, data::DamagedFiles& damaged) {
-  std::vector<uint8_t> opacity;
-  data::Image image;
-  const auto read = [&](std::string* damage) { image = data::read_image_file(job.from, opacity, damage); };
+  data::Picture image;
+  const auto read = [&](std::string* damage) { image = data::read_picture(job.from, damage); };
   if (!damaged.sound(job.from, read)) return std::nullopt;
   require_size(image, job.from, enlarger.settings().scale);
-  const inference::PictureParts parts = inference::parts_of(image, opacity, enlarger.settings());
+  const inference::PictureParts parts =
+      inference::parts_of(inference::planes_of(image), inference::opacity_of(image), enlarger.settings());
   inference::EnlargingWork work;
   const Planes result = inference::joined(enlarger.enlarge(parts.seen, work), parts, enlarger);
-  inference::write_picture(
-      job.to, inference::picture_of(result, parts.opacity.values.empty() ? Planes() : enlarger.bicubic(parts.opacity)));
+  const data::Picture picture =
+      inference::picture_like(image, result, parts.opacity.values.empty() ? Planes() : enlarger.bicubic(parts.opacity));
+  inference::write_picture(job.to, picture);
   if (!job.compare.empty()) {
     const Planes other = inference::joined(enlarger.bicubic(parts.seen), parts, enlarger);
-    inference::write_picture(job.compare, side_by_side(inference::picture_of(other), inference::picture_of(result)));
+    inference::write_picture(job.compare, inference::picture_like(image, side_by_side(other, result)));
   }
-  return UpscaledImage{.from = job.from,
-                       .to = job.to,
-                       .height = result.height,
-                       .width = result.width,
-                       .tiles = work.tiles,
-                       .seconds = work.seconds};
+  UpscaledImage done{.from = job.from,
+                     .to = job.to,
+                     .height = result.height,
+                     .width = result.width,
+                     .tiles = work.tiles,
+                     .seconds = work.seconds};
+  for (const std::string& note : {work.note, picture.tags.note}) {
+    if (!note.empty()) done.notes.push_back(note);
+  }
+  return done;
 }
 
 }  // namespace

@@ -41,8 +41,8 @@ class FrameUpscaler {
   Frame prepare(std::vector<uint8_t> bytes) const {
     Frame frame;
     if (from_.rgb) {
-      const data::Image image{from_.height, from_.width, 3, std::move(bytes)};
-      frame.parts = inference::parts_of(image, {}, enlarger_.settings());
+      frame.parts = inference::parts_of(inference::planes_of_bytes(bytes, 3, from_.height, from_.width), {},
+                                        enlarger_.settings());
       return frame;
     }
     frame.parts.seen = inference::planes_of_bytes(std::span(bytes).first(from_.planes().front().bytes()), 1,
@@ -119,7 +119,7 @@ UpscaledFrames upscale_frames(const TrainedModel& model, const FrameRequest& req
     inference::EnlargingWork work;
     Planes seen = enlarger.enlarge(frame->parts.seen, work);
     done.seconds += work.seconds;
-    ++done.frames;
+    if (done.frames++ == 0 && !work.note.empty()) done.notes.push_back(work.note);
     if (written.valid()) written.get();
     written = std::async(std::launch::async, [&, seen = std::move(seen), frame = std::move(*frame)]() mutable {
       write(upscaler.finish(frame, std::move(seen)));

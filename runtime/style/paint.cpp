@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "data/damaged_files.hpp"
-#include "data/images/image.hpp"
 #include "inference/any_size.hpp"
+#include "inference/content_picture.hpp"
 #include "inference/pictures.hpp"
 #include "inference/result_files.hpp"
 #include "tasks/task.hpp"
@@ -96,20 +96,23 @@ std::vector<PaintedImage> paint(const TrainedModel& trained, const PaintRequest&
   std::vector<PaintedImage> done;
   data::DamagedFiles damaged(request.damaged);
   for (std::size_t i = 0; i < images.size(); ++i) {
-    data::Image image;
-    const auto read = [&](std::string* damage) { image = data::read_colours(images[i].file, request.size, damage); };
-    if (!damaged.sound(images[i].file, read)) continue;
-    const Planes content = inference::planes_of_bytes(image.values, image.channels, image.height, image.width);
+    inference::ContentPicture read;
+    const auto decode = [&](std::string* damage) {
+      read = inference::read_content(images[i].file, request.size, damage);
+    };
+    if (!damaged.sound(images[i].file, decode)) continue;
+    const Planes& content = read.colours;
     const auto start = std::chrono::steady_clock::now();
     const std::vector<Planes> painted = model.run(widened(content));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     for (std::size_t style = request.style ? painted.size() - 1 : 0; style < painted.size(); ++style) {
-      if (painted[style].height < image.height || painted[style].width < image.width || painted[style].channels != 3) {
+      if (painted[style].height < content.height || painted[style].width < content.width ||
+          painted[style].channels != 3) {
         throw Error("the model makes " + std::to_string(painted[style].width) + " by " +
-                    std::to_string(painted[style].height) + " pixels of " + std::to_string(image.width) + " by " +
-                    std::to_string(image.height) + "; expected an image of the same size in three colours");
+                    std::to_string(painted[style].height) + " pixels of " + std::to_string(content.width) + " by " +
+                    std::to_string(content.height) + "; expected an image of the same size in three colours");
       }
-      Planes result = top_left(painted[style], image.height, image.width);
+      Planes result = top_left(painted[style], content.height, content.width);
       if (request.original_colours) {
         result =
             inference::join_colours(inference::split_colours(result).luma, inference::split_colours(content).colours);
@@ -117,11 +120,12 @@ std::vector<PaintedImage> paint(const TrainedModel& trained, const PaintRequest&
       PaintedImage one;
       one.from = images[i].file;
       one.to = of_style(results[i], static_cast<int64_t>(style), request, styles);
-      one.height = image.height;
-      one.width = image.width;
+      one.height = content.height;
+      one.width = content.width;
       one.style = static_cast<int64_t>(style);
       one.seconds = seconds;
-      inference::write_picture(one.to, inference::picture_of(result));
+      one.notes = read.notes;
+      inference::write_picture(one.to, inference::picture_like(read.like, result));
       done.push_back(std::move(one));
     }
   }

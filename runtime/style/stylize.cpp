@@ -12,6 +12,7 @@
 #include "common/files.hpp"
 #include "data/images/image.hpp"
 #include "data/philox_source.hpp"
+#include "inference/content_picture.hpp"
 #include "inference/pictures.hpp"
 #include "plugins/plugin.hpp"
 #include "style/image_trainer.hpp"
@@ -190,8 +191,9 @@ StylizedImage stylize(const StylizeRequest& request, const std::function<void(co
                       const std::function<bool()>& stop) {
   require_request(request);
   require_writable(request.to, {request.content, request.style});
-  const data::Image content_picture = data::read_colours(request.content, request.size);
-  const int64_t longer = std::max(content_picture.height, content_picture.width);
+  const inference::ContentPicture read = inference::read_content(request.content, request.size);
+  const Planes& content = read.colours;
+  const int64_t longer = std::max(content.height, content.width);
   const data::Image style_picture =
       data::read_colours(request.style, request.style_size > 0 ? request.style_size : longer);
   const tasks::FrozenFeatures features = training::load_frozen({.network = request.features,
@@ -203,12 +205,12 @@ StylizedImage stylize(const StylizeRequest& request, const std::function<void(co
                                                                 .precision = request.precision});
   StylizedImage done;
   done.to = request.to;
-  done.height = content_picture.height;
-  done.width = content_picture.width;
+  done.height = content.height;
+  done.width = content.width;
   done.notes = features.notes;
+  for (const std::string& note : read.notes) done.notes.push_back(request.content.string() + ": " + note);
   tell_small_style(features, style_picture, done.notes);
 
-  const Planes content = planes_of(content_picture);
   ImageTrainer trainer(open(request), features);
   trainer.set_style(planes_of(style_picture));
   trainer.set_content(content);
@@ -219,9 +221,9 @@ StylizedImage stylize(const StylizeRequest& request, const std::function<void(co
                   request.steps);
 
   const auto picture = [&](const Planes& image) {
-    if (!request.original_colours) return inference::picture_of(image);
-    return inference::picture_of(
-        inference::join_colours(inference::split_colours(image).luma, inference::split_colours(content).colours));
+    if (!request.original_colours) return inference::picture_like(read.like, image);
+    return inference::picture_like(read.like, inference::join_colours(inference::split_colours(image).luma,
+                                                                      inference::split_colours(content).colours));
   };
   const auto preview = [&](int64_t step, const Planes& image) {
     fs::path file = request.to;

@@ -129,7 +129,7 @@ Experiment experiment_of(const storage::Checkpoint& checkpoint, const fs::path& 
 }
 
 void take_target_scale(const storage::Checkpoint& checkpoint, Dataset& dataset) {
-  if (!checkpoint.model || checkpoint.model->target_mean.size() != dataset.target_mean.size()) return;
+  if (!checkpoint.model) return;
   dataset.target_mean = checkpoint.model->target_mean;
   dataset.target_stddev = checkpoint.model->target_stddev;
 }

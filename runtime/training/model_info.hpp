@@ -27,7 +27,8 @@ ModelInfo model_info(const storage::Checkpoint& checkpoint, const Experiment& ex
 Experiment experiment_of(const storage::Checkpoint& checkpoint, const std::filesystem::path& file,
                          const std::vector<Override>& overrides = {});
 
-// Gives the data set the scale of the targets that the model has learnt: its own may be another by now.
+// Gives the data set the scale of the targets that the model has learnt, or none if it has learnt them as they are. The
+// data set's own may be another.
 void take_target_scale(const storage::Checkpoint& checkpoint, Dataset& dataset);
 
 // Throws Error(usage), with the difference, if the data set's classes or samples are not the model's.

@@ -64,10 +64,10 @@ std::optional<ModelInfo> described_model(const std::map<std::string, std::string
 
 std::string take_preparation(const ModelInfo& from, ModelInfo& network) {
   if (channels_of(from) != channels_of(network)) {
-    return fmt::format("normalisation: the weights were learnt from {} channels or features and the network takes {}, "
-                       "so it keeps its own ({})",
-                       channels_of(from), channels_of(network),
-                       normalisation_text(network.input.mean, network.input.stddev));
+    return fmt::format(
+        "normalisation: the weights were learnt from {} channels or features and the network takes {}, "
+        "so it keeps its own ({})",
+        channels_of(from), channels_of(network), normalisation_text(network.input.mean, network.input.stddev));
   }
   ModelInfo taken = from;
   taken.task = network.task;

@@ -9,6 +9,7 @@
 
 #include "catch.hpp"
 #include "data/images/image.hpp"
+#include "data/images/picture.hpp"
 #include "inference/models.hpp"
 #include "inference/tiles.hpp"
 
@@ -91,12 +92,11 @@ TEST_CASE("grey images stay grey, opacity stays, folders keep their names, and a
       upscale({.path = run.run, .overrides = {}}, {.inputs = {folder.path() / "in"}, .to = to, .compare = true});
   CHECK(done.size() == 3);
   CHECK(data::read_image_file(to / "grey.png").channels == 1);
-  std::vector<uint8_t> opacity;
-  const data::Image clear = data::read_image_file(to / "deep/clear.png", opacity);
+  const data::Picture clear = data::read_picture(to / "deep/clear.png");
   CHECK(clear.channels == 3);
   CHECK(clear.height == 40);
-  CHECK(opacity.size() == 40 * 48);
-  CHECK(std::ranges::max(opacity) - std::ranges::min(opacity) > 50);
+  CHECK(clear.opacity.size() == 40 * 48);
+  CHECK(std::ranges::max(clear.opacity) - std::ranges::min(clear.opacity) > 50);
   CHECK(data::read_image_file(to / "grey.compare.png").width == 2 * 60 + 8);
   CHECK(data::read_image_file(to / "dot.png").values.size() == 2 * 2 * 3);
 }

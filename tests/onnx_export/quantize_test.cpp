@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <random>
 
 #include "catch.hpp"
 #include "inference/calibration.hpp"
+#include "interchange/export/measured_loss.hpp"
 #include "temporary_folder.hpp"
 
 using namespace gpunn;
@@ -240,4 +242,21 @@ TEST_CASE("a range is as wide as its method says") {
   CHECK(positive.zero_point == 0);
   CHECK(static_cast<double>(positive.scale) * 255 == Approx(40));
   CHECK(range_of({0, 0}).quantizer(inference::RangeMethod::entropy, 99).scale == 1);
+}
+
+TEST_CASE("a loss is in the direction and the unit of its metric, and an undefined figure is the worst") {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  const Metric accuracy{"accuracy", "accuracy", true, true}, psnr{"psnr", "PSNR", true, false},
+      rmse{"rmse", "RMSE", false, false};
+  CHECK(interchange::lost(accuracy, 0.9, 0.85) == Approx(5));
+  CHECK(interchange::lost(accuracy, 0.9, 0.95) == Approx(-5));
+  CHECK(interchange::lost(psnr, 40, 39) == Approx(2.5));
+  CHECK(interchange::lost(rmse, 2, 3) == Approx(50));
+  CHECK(interchange::lost(rmse, 2, 1) == Approx(-50));
+  CHECK(interchange::lost({"r2", "R²", true, false}, -0.5, -1) == Approx(100));
+  CHECK(interchange::lost(psnr, infinity, infinity) == 0);
+  CHECK(interchange::lost(psnr, infinity, 90) == infinity);
+  CHECK(interchange::lost(rmse, 0, 0) == 0);
+  CHECK(interchange::lost(rmse, 0, 1e-9) == infinity);
+  CHECK(interchange::lost(accuracy, 0.9, nan) == infinity);
 }

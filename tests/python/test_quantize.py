@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,3 +65,116 @@ def test_what_can_not_be_quantized(trained: gpunn.Run, tmp_path: Path) -> None:
         gpunn.quantize(trained, tmp_path / "x.onnx", images=1)
     with pytest.raises(gpunn.MissingError):
         gpunn.quantize(tmp_path / "nowhere", tmp_path / "x.onnx")
+
+
+def table(folder: Path) -> dict[str, Any]:
+    """A regression whose features have a few very large values: eight bits for all of them leave little of the rest."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(400, 4))
+    x[::40] *= 60
+    y = np.tanh(x[:, 0]) + x[:, 1].clip(-2, 2)
+    rows = "\n".join(",".join(f"{value:.6g}" for value in (*row, target)) for row, target in zip(x, y, strict=True))
+    (folder / "rows.csv").write_text(f"a,b,c,d,y\n{rows}\n")
+    return {
+        "task": "regression",
+        "model": {"layers": [{"linear": {"units": 32}}, "relu", {"linear": {"units": 1}}]},
+        "data": {
+            "dataset": "csv",
+            "path": str(folder / "rows.csv"),
+            "target_columns": ["y"],
+            "test_fraction": 0.25,
+            "batch_size": 20,
+        },
+        "optimizer": {"type": "adam", "learning_rate": 0.01},
+    }
+
+
+TASKS: dict[str, tuple[str, Callable[[Path], dict[str, Any]]]] = {
+    "regression": ("r2", table),
+    "multi_label": (
+        "map",
+        lambda _: {
+            "task": "multi_label",
+            "model": {"layers": ["flatten", {"linear": {"units": 16}}, "relu", {"linear": {"units": 10}}]},
+            "data": {"dataset": "two_digits", "synthetic_train": 200, "synthetic_test": 60, "batch_size": 20},
+        },
+    ),
+    "super_resolution": (
+        "psnr",
+        lambda _: {
+            "task": "super_resolution",
+            "model": {
+                "layers": [
+                    {"conv2d": {"filters": 8, "kernel": 3, "padding": 1}},
+                    "relu",
+                    {"conv2d": {"filters": 4, "kernel": 3, "padding": 1}},
+                    {"pixel_shuffle": {"factor": 2}},
+                ]
+            },
+            "data": {
+                "dataset": "drawn_photographs",
+                "scale": 2,
+                "patch_size": 16,
+                "patches": 32,
+                "batch_size": 8,
+                "synthetic_train": 2,
+                "synthetic_test": 2,
+                "also_scaled": [],
+            },
+            "loss": "mean_squared_error",
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("task", list(TASKS))
+def test_every_task_is_measured_by_its_own_metric(task: str, tmp_path: Path) -> None:
+    metric, made = TASKS[task]
+    settings = small.experiment(**made(tmp_path), runs=str(tmp_path / "runs"))
+    experiment = tmp_path / "experiment.yaml"
+    experiment.write_text(gpunn.load_experiment(settings).yaml())
+    run = gpunn.run(settings)
+    file = tmp_path / "int8.onnx"
+    report = gpunn.quantize(run, file, images=64, most_lost=1e6)
+    assert report.metric == metric
+    assert report.before is not None
+    assert report.after is not None
+    assert report.lost is not None
+    before, after = gpunn.evaluate(run), gpunn.evaluate(file, data=experiment)
+    assert report.rows == before.rows
+    assert report.before == pytest.approx(before.metrics[metric], rel=1e-6)
+    assert report.after == pytest.approx(after.metrics[metric], rel=1e-6)
+    worse = report.before - report.after  # larger is better for all three
+    assert report.lost == pytest.approx(100 * worse if metric == "map" else 100 * worse / abs(report.before))
+    file.unlink()
+    most = report.lost - 1e-9
+    with pytest.raises(gpunn.Error, match=r"it loses .* nothing is written"):
+        gpunn.quantize(run, file, images=64, most_lost=most)
+    assert not file.exists()
+    assert gpunn.quantize(run, file, images=64, most_lost=report.lost).lost == report.lost
+
+
+def test_a_regression_may_lose_nothing(tmp_path: Path) -> None:
+    run = gpunn.run(small.experiment(**table(tmp_path), training={"epochs": 20}, runs=str(tmp_path / "runs")))
+    for most in (0, None):
+        with pytest.raises(gpunn.Error, match=r"R² is .* it loses .* %"):
+            gpunn.quantize(run, tmp_path / "int8.onnx", images=64, most_lost=most)
+        assert not (tmp_path / "int8.onnx").exists()
+    with pytest.raises(gpunn.UsageError, match="found NaN"):
+        gpunn.quantize(run, tmp_path / "int8.onnx", most_lost=float("nan"))
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_a_model_has_its_own_scale_of_targets_whatever_the_data_say(scaled: bool, tmp_path: Path) -> None:
+    settings = table(tmp_path)
+    settings["data"]["scale_targets"] = scaled
+    learnt = small.experiment(**settings, training={"epochs": 3}, runs=str(tmp_path / "runs"))
+    run = gpunn.run(learnt)
+    other = tmp_path / "other.yaml"
+    settings["data"]["scale_targets"] = not scaled
+    other.write_text(gpunn.load_experiment(small.experiment(**settings)).yaml())
+    gpunn.export(run, tmp_path / "float.onnx")
+    expected = gpunn.evaluate(run).metrics["rmse"]
+    assert gpunn.evaluate(tmp_path / "float.onnx", data=other).metrics["rmse"] == pytest.approx(expected, rel=1e-4)
+    report = gpunn.quantize(tmp_path / "float.onnx", tmp_path / "int8.onnx", data=other, images=64, most_lost=1e6)
+    assert report.before == pytest.approx(gpunn.evaluate(run).metrics["r2"], rel=1e-4)

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "data/images/pixels.hpp"
+
 namespace gpunn::data {
 
 // Pixels of 1 (grey) or 3 (red, green, blue) bytes, left to right, top to bottom.
@@ -29,9 +31,6 @@ using RegionChoice = std::function<ImageRegion(int64_t height, int64_t width)>;
 inline constexpr std::size_t kMostImageFileBytes = std::size_t{256} << 20;
 inline constexpr int64_t kMostSide = 16384;
 inline constexpr int64_t kMostPixels = int64_t{256} << 20;
-
-// Which pixels of a damaged file a decoder of one kind gives: those that can be read, or none but an error.
-enum class Pixels { all, readable };
 
 // The decoders take a file's bytes, and its name for errors. They throw Error if the bytes are damaged, truncated or of
 // an unsupported kind. They also throw, before they allocate memory, if the picture is larger than the bounds above or
@@ -67,11 +66,6 @@ Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& fi
 Image decode_jpeg(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels,
                   Pixels pixels);
 Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels, Pixels pixels);
-
-// The same with an alpha byte for each pixel, if the file has them; other kinds of files have none.
-Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, std::vector<uint8_t>& opacity,
-                 Pixels pixels);
-Image read_image_file(const std::filesystem::path& file, std::vector<uint8_t>& opacity, std::string* damage = nullptr);
 
 // A PNG file's bytes. 2 and 4 channels are grey and colours with how opaque they are.
 std::string encode_png(const Image& image);

@@ -9,6 +9,7 @@
 #include <png.h>
 
 #include "data/images/image.hpp"
+#include "data/images/picture.hpp"
 
 namespace gpunn::data {
 
@@ -55,17 +56,9 @@ class PngDecoder {
   PngDecoder(const PngDecoder&) = delete;
   PngDecoder& operator=(const PngDecoder&) = delete;
 
-  // `opacity`, where given, gets a byte a pixel and leaves the colours as they are; empty: all is opaque.
-  Image decode(std::vector<uint8_t>* opacity) {
-    guarded([this] {
-      png_set_read_fn(png_, this, on_read);
-      png_set_user_limits(png_, kMostSide, kMostSide);
-      if (!strict_) {
-        png_set_crc_action(png_, PNG_CRC_QUIET_USE, PNG_CRC_DEFAULT);
-        png_set_compression_buffer_size(png_, 1);  // else the last block of a file that ends early is lost
-      }
-      png_read_info(png_, info_);
-    });
+  // In 8 bits a channel, transparent pixels on white.
+  Image decode() {
+    read_header();
     const auto height = static_cast<int64_t>(png_get_image_height(png_, info_));
     const auto width = static_cast<int64_t>(png_get_image_width(png_, info_));
     const bool colour = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0;
@@ -94,12 +87,52 @@ class PngDecoder {
     for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = target + y * static_cast<std::size_t>(width) * channels;
     png_bytepp row_pointers = rows.data();
     read_rows(row_pointers);
-    if (alpha && opacity != nullptr) separate(raw, channels, image, *opacity);
-    if (alpha && opacity == nullptr) put_on_white(raw, channels, image);
+    if (alpha) put_on_white(raw, channels, image);
     return image;
   }
 
+  // All that the file has, with 16 bits a channel if it has them.
+  Picture decode_picture() {
+    read_header();
+    const bool colour = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0;
+    Picture picture{.height = png_get_image_height(png_, info_),
+                    .width = png_get_image_width(png_, info_),
+                    .channels = colour ? 3 : 1,
+                    .bits = png_get_bit_depth(png_, info_) == 16 ? 16 : 8};
+    require_size(picture.height, picture.width, file_, most_pixels_);
+    guarded([this] {
+      png_set_expand(png_);
+      png_set_interlace_handling(png_);
+      png_read_update_info(png_, info_);
+    });
+    const std::size_t channels = png_get_channels(png_, info_), row_bytes = png_get_rowbytes(png_, info_);
+    std::vector<uint8_t> raw(row_bytes * static_cast<std::size_t>(picture.height));
+    std::vector<png_bytep> rows;
+    for (std::size_t y = 0; y < static_cast<std::size_t>(picture.height); ++y)
+      rows.push_back(raw.data() + y * row_bytes);
+    png_bytepp row_pointers = rows.data();
+    read_rows(row_pointers);
+    const bool wide = picture.bits == 16;
+    for (std::size_t i = 0; i < raw.size() / (wide ? 2 : 1); ++i) {
+      const auto value = static_cast<uint16_t>(wide ? raw[2 * i] << 8 | raw[2 * i + 1] : raw[i]);
+      (i % channels < static_cast<std::size_t>(picture.channels) ? picture.values : picture.opacity).push_back(value);
+    }
+    return picture;
+  }
+
  private:
+  void read_header() {
+    guarded([this] {
+      png_set_read_fn(png_, this, on_read);
+      png_set_user_limits(png_, kMostSide, kMostSide);
+      if (!strict_) {
+        png_set_crc_action(png_, PNG_CRC_QUIET_USE, PNG_CRC_DEFAULT);
+        png_set_compression_buffer_size(png_, 1);  // else the last block of a file that ends early is lost
+      }
+      png_read_info(png_, info_);
+    });
+  }
+
   // Of a damaged file, rows that can't be read stay 0. A file that only lacks its end has all pixels.
   void read_rows(png_bytepp rows) {
     bool complete = false;
@@ -137,16 +170,6 @@ class PngDecoder {
     self.rest_ = self.rest_.subspan(count);
   }
 
-  static void separate(const std::vector<uint8_t>& raw, std::size_t channels, Image& image,
-                       std::vector<uint8_t>& opacity) {
-    const std::size_t colours = channels - 1, pixels = raw.size() / channels;
-    opacity.resize(pixels);
-    for (std::size_t i = 0; i < pixels; ++i) {
-      std::memcpy(image.values.data() + i * colours, raw.data() + i * channels, colours);
-      opacity[i] = raw[i * channels + colours];
-    }
-  }
-
   // As a viewer shows it on paper.
   static void put_on_white(const std::vector<uint8_t>& raw, std::size_t channels, Image& image) {
     const std::size_t colours = channels - 1;
@@ -177,12 +200,11 @@ class PngDecoder {
 
 Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels,
                  Pixels pixels) {
-  return PngDecoder(bytes, file, most_pixels, pixels).decode(nullptr);
+  return PngDecoder(bytes, file, most_pixels, pixels).decode();
 }
 
-Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& file, std::vector<uint8_t>& opacity,
-                 Pixels pixels) {
-  return PngDecoder(bytes, file, kMostPixels, pixels).decode(&opacity);
+Picture decode_png_picture(std::span<const uint8_t> bytes, const std::filesystem::path& file, Pixels pixels) {
+  return PngDecoder(bytes, file, kMostPixels, pixels).decode_picture();
 }
 
 ImageSides sides_of_png(std::span<const uint8_t> bytes, const std::filesystem::path& file) {

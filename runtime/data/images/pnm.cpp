@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "data/images/image.hpp"
+#include "data/images/picture.hpp"
 
 namespace gpunn::data {
 
@@ -61,6 +62,28 @@ class PnmReader {
     return image;
   }
 
+  // The pixels of a sound file with more than 255 values, as 16 bits. No values for another.
+  Picture read_wide() {
+    const bool colour = bytes_[1] == '6';
+    at_ = 2;
+    Picture picture{.height = 0, .width = number("width"), .channels = colour ? 3 : 1, .bits = 16};
+    picture.height = number("height");
+    const int64_t most = number("largest value");
+    if (most <= 255 || most > 65535 || at_ >= bytes_.size()) return picture;
+    require_size(picture.height, picture.width, file_, most_pixels_);
+    const auto count = static_cast<std::size_t>(picture.height * picture.width * picture.channels);
+    if (2 * count > bytes_.size() - at_ - 1) return picture;
+    for (std::size_t i = 0, byte = at_ + 1; i < count; ++i, byte += 2) {
+      const int64_t value = bytes_[byte] << 8 | bytes_[byte + 1];
+      if (value > most) {
+        picture.values.clear();
+        return picture;
+      }
+      picture.values.push_back(static_cast<uint16_t>((value * 65535 + most / 2) / most));
+    }
+    return picture;
+  }
+
  private:
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(file_.string() + ": damaged PGM or PPM: " + what);
@@ -97,6 +120,11 @@ class PnmReader {
 Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file, int64_t most_pixels,
                  Pixels pixels) {
   return PnmReader(bytes, file, most_pixels, pixels).read();
+}
+
+Picture decode_pnm_picture(std::span<const uint8_t> bytes, const std::filesystem::path& file) {
+  const bool is_pnm = bytes.size() > 2 && bytes[0] == 'P' && (bytes[1] == '5' || bytes[1] == '6');
+  return is_pnm ? PnmReader(bytes, file, kMostPixels).read_wide() : Picture();
 }
 
 ImageSides sides_of_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& file) {

@@ -49,19 +49,6 @@ Format format_of(std::span<const uint8_t> bytes, const std::filesystem::path& fi
               "; expected a PNG, a JPEG or a binary PGM or PPM (P5 or P6). Convert it or remove it");
 }
 
-// Sound files are decoded once; only a damaged one is decoded again for the pixels that can be read.
-template <class Decode>
-data::Image decoded(std::string* damage, const Decode& decode) {
-  try {
-    return decode(data::Pixels::all);
-  } catch (const Error& error) {
-    if (damage == nullptr) throw;
-    data::Image image = decode(data::Pixels::readable);
-    *damage = error.what();
-    return image;
-  }
-}
-
 }  // namespace
 
 data::Image data::decode_image_as_stored(std::span<const uint8_t> bytes, const std::filesystem::path& file,
@@ -127,14 +114,6 @@ data::Image data::decode_region(std::span<const uint8_t> bytes, const std::files
 
 data::Image data::read_image_file(const std::filesystem::path& file, std::string* damage) {
   return decode_image(files::read(file, kMostImageFileBytes).bytes(), file, kMostPixels, damage);
-}
-
-data::Image data::read_image_file(const std::filesystem::path& file, std::vector<uint8_t>& opacity,
-                                  std::string* damage) {
-  const files::Content content = files::read(file, kMostImageFileBytes);
-  const std::span<const uint8_t> bytes = content.bytes();
-  if (!content.text().starts_with("\x89PNG")) return decode_image(bytes, file, kMostPixels, damage);
-  return decoded(damage, [&](Pixels pixels) { return decode_png(bytes, file, opacity, pixels); });
 }
 
 namespace {

@@ -88,7 +88,8 @@ struct PaintRequest {
 struct PaintedImage {
   std::filesystem::path from, to;
   int64_t height = 0, width = 0, style = 0;
-  double seconds = 0;  // in the model, for all styles
+  double seconds = 0;              // in the model, for all styles
+  std::vector<std::string> notes;  // what of the picture the result does not have
 };
 
 // Throws Error: usage where the model is of another task or files would replace one another, missing where an image is

@@ -9,6 +9,7 @@
 #include <functional>
 #include <istream>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,8 +19,12 @@ namespace gpunn {
 struct UpscaleRequest {
   std::vector<std::filesystem::path> inputs;  // images, and folders of them
   std::filesystem::path to;                   // a PNG file for a single image, else a folder
-  int64_t tile = 512;    // rows and columns that the model gets at once; larger images go in parts; 0: any size at once
-  int64_t overlap = 32;  // rows and columns on each side of a part that are computed and not used: its surroundings
+  // Rows and columns that the model gets at once; larger images go in parts. 0: any size at once. Default: 512, or the
+  // whole image if the model sees all of it.
+  std::optional<int64_t> tile = {};
+  // Rows and columns on each side of a part that are computed and not used. Default: what the model's layers see, so
+  // that the result is that of the whole image.
+  std::optional<int64_t> overlap = {};
   bool compare = false;  // beside each result a picture of bicubic and the result, side by side: NAME.compare.png
   Damaged damaged = Damaged::error;
   DamagedListener on_damaged = {};  // without it, Damaged::error throws once all others are answered
@@ -30,7 +35,8 @@ struct UpscaledImage {
   std::filesystem::path from, to;
   int64_t height = 0, width = 0;  // of the result
   int64_t tiles = 0;
-  double seconds = 0;  // in the model
+  double seconds = 0;                   // in the model
+  std::vector<std::string> notes = {};  // for the user: of parts that differ from the whole image, and of its colours
 };
 
 // Enlarges images by a model of the task super_resolution, and writes them as PNG. Grey images stay grey, and how
@@ -47,7 +53,7 @@ struct FrameSize {
 struct FrameRequest {
   std::optional<FrameSize>
       rgb;  // the stream is raw frames of this size, a byte for red, green and blue; else it is Y4M
-  int64_t tile = 0, overlap = 32;  // as in UpscaleRequest
+  std::optional<int64_t> tile = 0, overlap = {};  // as in UpscaleRequest
 };
 
 // A stream that was enlarged.
@@ -55,6 +61,7 @@ struct UpscaledFrames {
   int64_t frames = 0;
   int64_t height = 0, width = 0;  // of each result
   double seconds = 0;             // in the model
+  std::vector<std::string> notes = {};
 };
 
 // Enlarges the frames of a stream by a model of the task super_resolution. `write` gets the result piece by piece, in

@@ -1,5 +1,4 @@
 #include <gpunn/error.hpp>
-#include <gpunn/model.hpp>
 #include <gpunn/ops.h>
 #include <gpunn/quantization.hpp>
 
@@ -7,7 +6,6 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
-#include <functional>
 #include <span>
 #include <utility>
 
@@ -19,6 +17,7 @@
 #include "data/described.hpp"
 #include "inference/calibration.hpp"
 #include "inference/open_model.hpp"
+#include "interchange/export/measured_loss.hpp"
 #include "interchange/export/write_trained.hpp"
 #include "training/evaluated_data.hpp"
 #include "training/own_files.hpp"
@@ -34,6 +33,7 @@ using Json = nlohmann::json;
 constexpr int64_t kCalibrationRows = 32;  // of a batch of the calibration
 constexpr int64_t kFewestImages = 8;
 constexpr double kPoints = 100;
+constexpr double kMostLost = 0.4;  // points or percent
 
 void check_options(const QuantizeOptions& options) {
   if (options.images < kFewestImages) {
@@ -43,6 +43,9 @@ void check_options(const QuantizeOptions& options) {
   if (!(options.percentile > 0 && options.percentile <= kPoints)) {
     throw Error(fmt::format("percentile: expected a number above 0 and up to 100, found {}", options.percentile),
                 ExitCode::usage);
+  }
+  if (options.most_lost && std::isnan(*options.most_lost)) {
+    throw Error("the most that may be lost: expected a number, found NaN", ExitCode::usage);
   }
 }
 
@@ -55,12 +58,39 @@ const Split& part_of(const Dataset& data, const std::string& part) {
                 ExitCode::usage);
   }
   const Split& split = *found->second;
+  if (!split.singles.empty()) {
+    throw Error(fmt::format("the {} images have sizes of their own, and a calibration takes samples of one size: "
+                            "calibrate with the part train",
+                            part),
+                ExitCode::usage);
+  }
   if ((split.sample_bytes().empty() && split.source == nullptr) || split.rows() < kFewestImages) {
     throw Error(fmt::format("{} has {} {} rows; a calibration takes at least {}", data::described(data), split.rows(),
                             part, kFewestImages),
                 ExitCode::missing);
   }
   return split;
+}
+
+// The first samples that a source of batches gives, as a split. Empty without such a source.
+Split drawn_samples(const Dataset& data, int64_t batch, int64_t images) {
+  Split drawn;
+  if (data.batches == nullptr) return drawn;
+  TensorType type = data.train.samples;
+  type.shape.front() = batch;
+  const int64_t numbers = std::max<int64_t>({data.target_size, data.classes, 1});
+  std::vector<std::byte> samples(type.bytes()), targets(static_cast<std::size_t>(batch * numbers) * sizeof(float));
+  const std::size_t row = samples.size() / static_cast<std::size_t>(batch);
+  int64_t rows = 0;
+  for (int64_t step = 0; rows < images; ++step) {
+    const int64_t taken = std::min(data.batches->read(step, samples, targets), images - rows);
+    drawn.values.insert(drawn.values.end(), samples.begin(),
+                        samples.begin() + taken * static_cast<std::ptrdiff_t>(row));
+    rows += taken;
+  }
+  type.shape.front() = rows;
+  drawn.samples = std::move(type);
+  return drawn;
 }
 
 // Rows of a part that are evenly spread over it, in whole batches.
@@ -152,42 +182,6 @@ double decibels(const std::vector<float>& exact, const std::vector<float>& found
   return signal <= 0 ? 0 : std::min(kMost, 10 * std::log10(signal / noise));
 }
 
-// The rows of a part whose class has the largest of these numbers, of the rows from `first` on.
-int64_t right_rows(const Split& split, int64_t first, int64_t rows, std::span<const float> logits) {
-  const auto classes = logits.size() / static_cast<std::size_t>(kCalibrationRows);
-  int64_t right = 0;
-  for (int64_t i = 0; i < rows; ++i) {
-    const std::span<const float> row = logits.subspan(static_cast<std::size_t>(i) * classes, classes);
-    if (std::ranges::max_element(row) - row.begin() == split.labels[static_cast<std::size_t>(first + i)]) ++right;
-  }
-  return right;
-}
-
-// The share of a part's rows whose class is named by what `logits_of` makes of kCalibrationRows samples.
-double accuracy(const Split& split, const std::function<std::vector<float>(std::span<const std::byte>)>& logits_of) {
-  const std::size_t row = split.samples.bytes() / static_cast<std::size_t>(split.rows());
-  std::vector<std::byte> batch(row * static_cast<std::size_t>(kCalibrationRows));
-  int64_t right = 0;
-  for (int64_t first = 0; first < split.rows(); first += kCalibrationRows) {
-    const int64_t rows = std::min(kCalibrationRows, split.rows() - first);
-    for (int64_t i = 0; i < rows; ++i) {
-      std::memcpy(batch.data() + static_cast<std::size_t>(i) * row, sample_of(split, first + i).data(), row);
-    }
-    right += right_rows(split, first, rows, logits_of(batch));
-  }
-  return static_cast<double>(right) / static_cast<double>(split.rows());
-}
-
-std::vector<float> logits_of(const Model& model, std::span<const std::byte> samples) {
-  const ModelTensor &input = model.inputs().front(), &output = model.outputs().front();
-  const Shape shape = batch_shape(input.row.shape, kCalibrationRows);
-  const Shape answer = batch_shape(output.row.shape, kCalibrationRows);
-  std::vector<float> logits(static_cast<std::size_t>(element_count(answer)));
-  model.run(ArrayView{.name = {}, .dtype = input.row.dtype, .shape = shape, .data = samples.data()},
-            MutableArrayView{.name = output.name, .dtype = DType::f32, .shape = answer, .data = logits.data()});
-  return logits;
-}
-
 // The file's name until it is known to be good enough.
 std::filesystem::path draft_of(const std::filesystem::path& file) {
   return file.parent_path() / (file.stem().string() + ".quantizing.onnx");
@@ -233,8 +227,12 @@ class Quantization {
     }
     const inference::Weights weights =
         inference::forward_weights(opened.model, program, trained_.checkpoint, trained_.file);
-    const Split& split = part_of(data_.dataset, options_.part);
+    const bool draws = options_.part == "train" && data_.dataset.batches != nullptr;
+    const Split drawn =
+        draws ? drawn_samples(data_.dataset, trained_.experiment.data.batch_size, options_.images) : Split();
+    const Split& split = draws ? drawn : part_of(data_.dataset, options_.part);
     const CalibrationSamples samples(split, options_.images);
+    const interchange::MeasuredLoss loss = measured_loss();
     inference::TensorProbe exact(opened.model, std::move(program), values_of(tensors_), kCalibrationRows, weights,
                                  std::move(opened.backend));
     report_.images = samples.count();
@@ -250,13 +248,26 @@ class Quantization {
       std::filesystem::remove(written.data);
       throw Error("the model is too large for one ONNX file, which ends at 2 GB");
     }
-    measure_accuracy(draft.file(), weights);
+    if (report_.not_measured.empty()) {
+      loss.compare(draft.file(), report_);
+      require_little_loss();
+    }
     std::filesystem::rename(draft.file(), file);
     report_.file = file;
     return std::move(report_);
   }
 
  private:
+  interchange::MeasuredLoss measured_loss() {
+    interchange::MeasuredLoss loss(trained_, data_.dataset);
+    report_.not_measured = loss.reason();
+    if (options_.most_lost && !loss.reason().empty()) {
+      throw Error("no loss can be measured, as --most-lost asks: " + loss.reason() + ". Leave it out to go without",
+                  ExitCode::usage);
+    }
+    return loss;
+  }
+
   // A model from elsewhere takes normalised numbers where the data set has bytes: it is told how these are normalised.
   void take_samples() {
     const Split& test = data_.dataset.test;
@@ -324,33 +335,18 @@ class Quantization {
     }
   }
 
-  void measure_accuracy(const std::filesystem::path& draft, const inference::Weights& weights) {
-    const Split& test = data_.dataset.test;
-    if (test.labels.empty() || (test.sample_bytes().empty() && test.source == nullptr)) return;
-    inference::OpenedModel opened = open();
-    inference::ForwardProgram program = inference::forward_program(opened.model, kCalibrationRows);
-    const graph::ValueId last = program.outputs.last;
-    inference::TensorProbe before(opened.model, std::move(program), {&last, 1}, kCalibrationRows, weights,
-                                  std::move(opened.backend));
-    ModelOptions options;
-    options.max_batch = kCalibrationRows;
-    options.calls = 1;
-    options.backend = trained_.experiment.backend;
-    const Model after = Model::load(draft, options);
-    report_.rows = test.rows();
-    report_.accuracy_before =
-        accuracy(test, [&](std::span<const std::byte> samples) { return before.run(samples).front(); });
-    report_.accuracy_after =
-        accuracy(test, [&](std::span<const std::byte> samples) { return logits_of(after, samples); });
-    const double lost = kPoints * (*report_.accuracy_before - *report_.accuracy_after);
-    if (lost > options_.most_lost) {
-      throw Error(
-          fmt::format("in eight bits the model is right in {:.2f} % of {} test rows, before in {:.2f} %: it loses "
-                      "{:.2f} points, of {:.2f} that it may; nothing is written. Another method, or more images, "
-                      "may lose less",
-                      kPoints * *report_.accuracy_after, report_.rows, kPoints * *report_.accuracy_before, lost,
-                      options_.most_lost));
-    }
+  void require_little_loss() const {
+    const double most = options_.most_lost.value_or(kMostLost);
+    if (!(*report_.lost > most)) return;
+    const Metric& metric = *report_.metric;
+    const auto shown = [&](double value) {
+      return metric.is_share ? fmt::format("{:.2f} %", kPoints * value) : fmt::format("{:.5g}", value);
+    };
+    throw Error(
+        fmt::format("in eight bits the model's {} is {} on {} {} rows, before {}: it loses {}, of {} that it "
+                    "may (--most-lost); nothing is written. Another method, or more images, may lose less",
+                    metric.title, shown(*report_.after), report_.rows, name_of(report_.part), shown(*report_.before),
+                    interchange::lost_text(metric, *report_.lost), interchange::lost_text(metric, most)));
   }
 
   training::TrainedFile trained_;

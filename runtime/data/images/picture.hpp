@@ -1,0 +1,35 @@
+// Pictures as their files have them: 8 or 16 bits a channel, opacity, and what their colours are.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/images/colour_tags.hpp"
+#include "data/images/pixels.hpp"
+
+namespace gpunn::data {
+
+struct Picture {
+  int64_t height = 0, width = 0, channels = 1;  // 1 (grey) or 3 (red, green, blue)
+  int bits = 8;                                 // a channel: 8 or 16
+  std::vector<uint16_t> values = {};            // pixel by pixel
+  std::vector<uint16_t> opacity = {};           // a number a pixel; empty: all is opaque
+  ColourTags tags = {};
+
+  uint16_t most() const { return bits == 16 ? 0xFFFF : 0xFF; }
+};
+
+// Reads the kinds of files that decode_image() reads, and turns a JPEG as the camera noted. Throws Error likewise.
+Picture read_picture(const std::filesystem::path& file, std::string* damage = nullptr);
+
+// The decoders of files that may have 16 bits a channel. Of a PGM or PPM with 8 bits, and of other files, no values.
+Picture decode_png_picture(std::span<const uint8_t> bytes, const std::filesystem::path& file, Pixels pixels);
+Picture decode_pnm_picture(std::span<const uint8_t> bytes, const std::filesystem::path& file);
+
+// A PNG file's bytes, with the picture's bits and tags and no others.
+std::string encode_png(const Picture& picture);
+
+}  // namespace gpunn::data
