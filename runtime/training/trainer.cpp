@@ -104,7 +104,9 @@ void Trainer::begin(const storage::Checkpoint& from) {
   rows_ = std::max<int64_t>(counter("rows") - std::llround(session_.totals().count), 0);
   given_ = from.given;
   snapshot_ = from;
-  say_if_stretched(counter("total_steps"));
+  const bool resumable = !folder_.is_none() && !folder_.is_new();
+  const std::string stretched = stretched_schedule_notice(session_, step_, counter("total_steps"), resumable);
+  if (!stretched.empty() && !finished()) say(stretched);
   if (folder_.is_new()) return begin_folder();
   const bool goes_on = !finished() && session_.length().in_epoch(step_) != 0;
   folder_.rewind(step_, goes_on, session_.task(), session_.dataset().evaluated);
@@ -116,29 +118,6 @@ void Trainer::begin(const storage::Checkpoint& from) {
   say(finished()
           ? "already finished after " + std::to_string(step_) + " steps; to go on, give " + larger + " a larger value"
           : "resumed at step " + std::to_string(step_) + " of " + std::to_string(session_.total_steps()));
-}
-
-// A schedule without a length of its own is as long as the training, which may have become longer or shorter.
-void Trainer::say_if_stretched(int64_t steps_before) {
-  const Experiment& experiment = session_.experiment();
-  TrainingLength before = session_.length();
-  before.steps = steps_before;
-  if (steps_before <= 0 || before.steps == session_.total_steps() || finished()) return;
-  const Schedule old(experiment, before);
-  const int64_t last = std::max(step_ + 1, std::min(steps_before, session_.total_steps()));
-  bool differs = false;
-  for (int64_t step = step_; step < last && !differs; ++step) {
-    differs = static_cast<float>(old.rate_of(step)) != session_.learning_rate_of_step(step);
-  }
-  if (!differs) return;
-  const std::string length = config::number_text(schedule_length(experiment, before));
-  const ScheduleRow& row = config::row_of(schedule_rows(), experiment.schedule);
-  say("WARNING: schedule " + std::string(row.kind.name) + " was made for " + std::to_string(steps_before) +
-      " steps and now extends over " + std::to_string(session_.total_steps()) + ": the next learning rate is " +
-      config::number_text(session_.learning_rate_of_step(step_)) + ", by the old schedule it would be " +
-      config::number_text(old.rate_of(step_)) + ". To keep the old one, " +
-      (folder_.is_none() || folder_.is_new() ? "set" : "resume with --keep-schedule, which sets") +
-      " schedule.length to " + length);
 }
 
 bool Trainer::finished() const { return step_ >= session_.total_steps() || stopped_early(); }

@@ -51,7 +51,6 @@ class Trainer {
   void run_ahead(int64_t count);
   void tell_if_eager();
   void finish_epoch();
-  void say_if_stretched(int64_t steps_before);
   void report_loader(EpochReport& epoch);
   void look();  // reads the losses since the last look; throws on NaN or infinity
   void report(bool record);

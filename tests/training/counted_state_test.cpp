@@ -102,6 +102,7 @@ TEST_CASE("max_steps inside an epoch, then a resume, is the straight run") {
   const Overrides more = GENERATE(
       Overrides{}, Overrides{{"data.residency", "stream"}}, Overrides{{"training.micro_batches", "3"}},
       Overrides{{"data.batch_size", "8"}, {"training.accumulate", "2"}},
+      Overrides{{"schedule", "{type: cosine, length: 4, warmup_epochs: 1}"}},
       // Nothing is an improvement: an epoch that was counted twice would halve the rate once more, and end the run.
       Overrides{{"schedule",
                  "{type: reduce_on_plateau, monitor: train_loss, factor: 0.5, patience: 0, threshold: 900, "
@@ -191,6 +192,29 @@ TEST_CASE("a schedule continues from the counted steps and epochs") {
   CHECK(warm[10] == Approx(0.1 * (0.5 + 0.5 * 10 / 12)));
   CHECK(warm[12] == 0.1F);
   CHECK(rates("{type: constant, warmup_steps: 5}")[10] == 0.1F);
+}
+
+TEST_CASE("a schedule with a length of its own keeps its last rate") {
+  const auto rates = [](const std::string& schedule) {
+    const Experiment experiment = small_net("4", "schedule: " + schedule + "\ntraining: {epochs: 6}");
+    return Schedule(experiment, {.steps_per_epoch = 4, .steps = 24}).rates();
+  };
+  // The shorter training that the schedule was made for.
+  const Experiment shorter = small_net("4", "schedule: {type: cosine, warmup_epochs: 1}\ntraining: {epochs: 3}");
+  const std::vector<float> expected = Schedule(shorter, {.steps_per_epoch = 4, .steps = 12}).rates();
+  for (const char* schedule :
+       {"{type: cosine, warmup_epochs: 1, length: 3}", "{type: cosine, per: step, warmup_steps: 4, length: 12}"}) {
+    const std::vector<float> found = rates(schedule);
+    REQUIRE(found.size() == 24);
+    for (std::size_t i = 0; i < 12; ++i) CHECK(found[i] == expected[i]);
+    for (std::size_t i = 12; i < 24; ++i) CHECK(found[i] == 0);
+  }
+  CHECK(rates("{type: polynomial, min_learning_rate: 0.01, length: 2.5}")[10] == 0.01F);
+  CHECK(rates("{type: step, step_size: 1, gamma: 0.5, length: 2}")[23] == 0.025F);
+  CHECK_THROWS_WITH(rates("{type: cosine, length: 1, warmup_epochs: 2}"),
+                    Contains("schedule.length (1) must be at least schedule.warmup_epochs (2)"));
+  CHECK_THROWS_WITH(rates("{type: cosine, per: epoch, length: 1.5}"), Contains("schedule.length: expected a whole"));
+  CHECK_THROWS_WITH(rates("{type: reduce_on_plateau, length: 2}"), Contains("schedule.length"));
 }
 
 TEST_CASE("a relative threshold of reduce_on_plateau is a share of the size of the best value") {

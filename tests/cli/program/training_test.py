@@ -156,7 +156,7 @@ class Training(ProgramTest):
         self.assertNotIn("schedule cosine", told)
         rows = [line.split(",") for line in (runs[1] / "metrics.csv").read_text().splitlines()]
         rate = rows[0].index("learning_rate")
-        self.assertEqual([float(row[rate]) for row in rows[3:]], [0.001, 0.001])
+        self.assertEqual([round(float(row[rate]), 6) for row in rows[3:]], [0.001, 0.001])
         self.assertIn("--keep-schedule", self.gpunn("resume", "--help").stdout)
 
     def test_an_edited_experiment_is_not_taken_without_a_word(self):

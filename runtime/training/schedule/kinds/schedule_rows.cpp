@@ -29,6 +29,12 @@ void check_warmup(const Experiment& experiment, const config::GivenKeys& given, 
   }
   if (s.per == SchedulePer::epoch) check.require_whole("warmup_epochs", s.warmup_epochs);
   check.require_whole("length", s.length);
+  const bool by_step = s.per == SchedulePer::step;
+  const double warmup = by_step ? static_cast<double>(s.warmup_steps) : s.warmup_epochs;
+  if (s.length > 0 && warmup > s.length) {
+    check.add("length", "schedule.length (" + number_text(s.length) + ") must be at least schedule.warmup_" +
+                            (by_step ? "steps (" : "epochs (") + number_text(warmup) + ")");
+  }
 }
 
 // The key that a rate grows by, or the type.
