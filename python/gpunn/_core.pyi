@@ -461,7 +461,7 @@ def data_settings(name: str) -> list[tuple[str, str]]:
 def train(experiment: Experiment, listener: object | None, run_folder: str | os.PathLike[str], profile: tuple[str | os.PathLike[str], int] | None, program: str | os.PathLike[str]) -> RunResult:
     """Trains in a new run folder; an empty one is <runs>/<name>/<time>."""
 
-def resume(run: str | os.PathLike[str], settings: Sequence[tuple[str, str]], listener: object | None, profile: tuple[str | os.PathLike[str], int] | None, program: str | os.PathLike[str]) -> RunResult:
+def resume(run: str | os.PathLike[str], settings: Sequence[tuple[str, str]], listener: object | None, profile: tuple[str | os.PathLike[str], int] | None, program: str | os.PathLike[str], keep_schedule: bool) -> RunResult:
     """Goes on from the last checkpoint of a run folder, in the same folder."""
 
 class ClassReport:

@@ -88,16 +88,21 @@ def resume(
     backend: str | None = None,
     set: Settings | None = None,
     epochs: int | None = None,
+    keep_schedule: bool = False,
     callbacks: Sequence[Callback | Any] = (),
     progress: bool | None = None,
     profile: bool | PathLike = False,
 ) -> Run:
     """Goes on from the last checkpoint of a run, in its folder, and reaches the weights of a run that was not
-    interrupted. ``epochs`` counts those that are done too. The other arguments are as for :func:`gpunn.run`."""
+    interrupted. ``epochs`` counts those that are done too. A schedule then extends over all of them; ``keep_schedule``
+    keeps the length that it has had. The other arguments are as for :func:`gpunn.run`."""
     path = Path(run)
     settings = settings_of(set, backend=backend, epochs=epochs)
     return _train(
-        lambda listener: _core.resume(path, settings, listener, _profile(profile), _PROGRAM), None, callbacks, progress
+        lambda listener: _core.resume(path, settings, listener, _profile(profile), _PROGRAM, keep_schedule),
+        None,
+        callbacks,
+        progress,
     )
 
 

@@ -308,7 +308,8 @@ class Network:
         run_folder: str | os.PathLike[str] | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> History:
-        """Trains for ``epochs`` epochs. A later call goes on where the last one ended.
+        """Trains for ``epochs`` epochs. A later call goes on where the last one ended: steps and epochs are counted,
+        whatever rows and batches the calls have.
 
         Args:
             x: samples ``[rows, ...]``, of which there is no copy where they are contiguous and float32, or uint8
@@ -321,7 +322,8 @@ class Network:
             validation_data: a pair (x, y), or batches; evaluated after each epoch.
             validation_split: the share of the rows that is put aside for that instead.
             shuffle: draw a new order of the rows for each epoch, from the network's seed.
-            drop_last: leave out the last batch of an epoch where it is not full.
+            drop_last: leave out the last batch of an epoch where it is not full. Otherwise a last batch of one row
+                joins the batch before it, since a batch norm can't learn from one row.
             steps_per_epoch: of batches that have no end, or no length.
             callbacks: as those of ``gpunn.run``: see :class:`gpunn.Callback`. Functions are called as ``on_epoch``.
                 What returns True or raises :class:`gpunn.StopTraining` ends the training. An exception ends it too;

@@ -52,14 +52,15 @@ void bind_training(nb::module_& module) {
   module.def(
       "resume",
       [](const fs::path& run, const Settings& settings, nb::handle listener, const Profile& profile,
-         const fs::path& program) {
+         const fs::path& program, bool keep_schedule) {
         return on_errand_with(listener, {}, profile, program,
-                              [run, overrides = overrides_of(settings)](const RunOptions& options) {
+                              [run, overrides = overrides_of(settings), keep_schedule](RunOptions options) {
+                                options.keep_schedule = keep_schedule;
                                 return resume(run, overrides, options);
                               });
       },
       nb::arg("run"), nb::arg("settings"), nb::arg("listener").none(), nb::arg("profile").none(), nb::arg("program"),
-      "Goes on from the last checkpoint of a run folder, in the same folder.");
+      nb::arg("keep_schedule"), "Goes on from the last checkpoint of a run folder, in the same folder.");
 }
 
 }  // namespace gpunn::python

@@ -24,7 +24,7 @@ constexpr int64_t kEndless = std::numeric_limits<int64_t>::max();
 LoaderBench bench_loader(const Experiment& experiment, double seconds) {
   const training::DataFeed feed(experiment, load_dataset(experiment.data), {});
   const training::SplitType& type = feed.train();
-  const int64_t batch = training::training_sampling(experiment, type).batch;
+  const int64_t batch = training::training_sampling(experiment, type).width();
   const training::BatchFill fill = feed.training_fill(kEndless);
   std::vector<std::byte> samples(static_cast<std::size_t>(batch) *
                                  (type.samples.bytes() / static_cast<std::size_t>(type.rows())));
@@ -33,7 +33,7 @@ LoaderBench bench_loader(const Experiment& experiment, double seconds) {
   fill(0, samples, targets);  // files come into the system's memory, pages into the process
   const auto start = std::chrono::steady_clock::now();
   for (int64_t step = 1; bench.seconds < seconds; ++step) {
-    bench.samples += fill(step, samples, targets);
+    bench.samples += fill(step, samples, targets).count;
     bench.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   return bench;

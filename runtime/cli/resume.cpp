@@ -13,6 +13,7 @@ void add_resume(CommandLine& line) {
     std::string backend;
     std::vector<std::string> settings;
     std::optional<int64_t> epochs;
+    bool keep_schedule = false;
     TrainingDisplay display;
     RankOptions ranks;
   };
@@ -24,6 +25,8 @@ void add_resume(CommandLine& line) {
   add_backend_option(verb, options->backend);
   add_set_option(verb, options->settings);
   verb.add_option("--epochs", options->epochs, "Epochs in total, including those already done").type_name("N");
+  verb.add_flag("--keep-schedule", options->keep_schedule,
+                "Keep the length that the schedule has had; without it, a schedule extends over all epochs");
   add_display_flags(verb, line, options->display);
   add_rank_options(verb, options->ranks);
   verb.callback([&line, options] {
@@ -31,8 +34,10 @@ void add_resume(CommandLine& line) {
       if (options->ranks.starts_others()) return options->ranks.start();
       std::vector<Override> overrides = model_overrides(options->settings, options->backend);
       if (options->epochs) overrides.push_back({"training.epochs", std::to_string(*options->epochs)});
-      return show_training(line, options->display, options->ranks.place(),
-                           [&](const RunOptions& training) { return resume(options->run, overrides, training); });
+      return show_training(line, options->display, options->ranks.place(), [&](RunOptions training) {
+        training.keep_schedule = options->keep_schedule;
+        return resume(options->run, overrides, training);
+      });
     };
   });
 }

@@ -25,15 +25,16 @@ std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
 Weights forward_weights(const ForwardModel& model, const ForwardProgram& program, const storage::Checkpoint& checkpoint,
                         const std::filesystem::path& file) {
   const std::vector<storage::StoredTensor>& parameters = training::evaluated_parameters(checkpoint);
+  const std::vector<storage::StoredTensor>& buffers = training::evaluated_buffers(checkpoint);
   const std::string differences = training::mismatches(model.layout, parameters, "parameter") +
-                                  training::mismatches(model.buffers, checkpoint.buffers, "buffer");
+                                  training::mismatches(model.buffers, buffers, "buffer");
   if (!differences.empty()) {
     throw Error("the checkpoint " + file.string() + " does not hold the weights of its model:" + differences,
                 ExitCode::usage);
   }
   Weights weights;
   weights.parameters = floats_of(training::put_together(model.layout, parameters));
-  weights.buffers = floats_of(training::put_together(model.buffers, checkpoint.buffers));
+  weights.buffers = floats_of(training::put_together(model.buffers, buffers));
   fold_weights(program.graph, program.norms, weights.parameters, weights.buffers);
   const InputInfo& input = model.info.input;
   training::Normalisation normalisation = training::normalise(input.sample.dtype, input.mean, input.stddev);

@@ -30,6 +30,7 @@ inline StoredTensor stored_floats(std::string name, Shape shape, std::span<const
 // The whole state of a training, as docs/checkpoint-format.md lays it out in HDF5.
 struct Checkpoint {
   std::string experiment;          // resolved YAML
+  std::string given = {};          // the experiment.yaml that the run wrote; empty: unknown
   std::optional<ModelInfo> model;  // empty: the file is of format version 1, which does not tell
   std::string backend;
   std::string created;        // UTC, ISO 8601; where empty, save_checkpoint writes the present time

@@ -16,6 +16,7 @@ inline constexpr const char* kProgramVersion = "gpunn_version";
 inline constexpr const char* kCreated = "created";
 inline constexpr const char* kBackend = "backend";
 inline constexpr const char* kExperiment = "experiment";
+inline constexpr const char* kGiven = "given";  // optional
 inline constexpr const char* kModel = "model";  // since version 2
 inline constexpr const char* kCounters = "counters";
 inline constexpr const char* kMetrics = "metrics";

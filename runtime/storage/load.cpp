@@ -91,6 +91,7 @@ class Reader {
     result.created = text_attribute(root_, format::kCreated);
     result.backend = text_attribute(root_, format::kBackend);
     result.experiment = read_text(format::kExperiment);
+    if (H5Lexists(root_, format::kGiven, H5P_DEFAULT) > 0) result.given = read_text(format::kGiven);
     if (version > format::kVersionWithoutModel) result.model = read_model();
     result.counters = integer_attributes(open_group(root_, format::kCounters));
     result.metrics = double_attributes(open_group(root_, format::kMetrics));

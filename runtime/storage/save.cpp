@@ -135,6 +135,7 @@ void write_checkpoint(hid_t file, const Checkpoint& checkpoint) {
   write_text_attribute(root, format::kCreated, checkpoint.created.empty() ? utc_time() : checkpoint.created);
   write_text_attribute(root, format::kBackend, checkpoint.backend);
   write_text(root, format::kExperiment, checkpoint.experiment);
+  if (!checkpoint.given.empty()) write_text(root, format::kGiven, checkpoint.given);
   if (checkpoint.model) write_text(root, format::kModel, model_info_text(*checkpoint.model));
 
   const Handle counters = make_group(root, format::kCounters);
@@ -159,7 +160,7 @@ void write_checkpoint(hid_t file, const Checkpoint& checkpoint) {
 }
 
 std::size_t total_bytes(const Checkpoint& checkpoint) {
-  std::size_t total = checkpoint.experiment.size();
+  std::size_t total = checkpoint.experiment.size() + checkpoint.given.size();
   const auto add = [&](const std::vector<StoredTensor>& tensors) {
     for (const StoredTensor& tensor : tensors) total += tensor.values.size();
   };

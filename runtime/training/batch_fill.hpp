@@ -15,9 +15,14 @@
 
 namespace gpunn::training {
 
+// The rows that were written, and those of the step on all ranks.
+struct FilledRows {
+  int64_t count = 0, all = 0;
+};
+
 // Writes the batch of a step to the front of the two arrays, samples and what they are to be learnt from, which have
-// room for a full batch, and returns how many rows it has.
-using BatchFill = std::function<int64_t(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets)>;
+// room for a full batch.
+using BatchFill = std::function<FilledRows(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets)>;
 
 // Rows of the split, which has to stay where it is, as the sampling picks them; varied, where a variation is given, on
 // as many threads as the machine has.

@@ -23,9 +23,9 @@ Batch add_normalised(Graph& g, const SplitType& split, const TensorType& type, V
   return batch;
 }
 
-Batch add_resident_batch(Graph& g, const SplitType& split, ValueId step, const Sampling& sampling) {
+Batch add_resident_batch(Graph& g, const SplitType& split, ValueId position, const Sampling& sampling) {
   const ValueId wanted = g.add_value(split.rows_variable(), split.rows_type(split.rows()), Storage::data);
-  const auto picked = g.add(GPUNN_OP_SAMPLE_INDICES, "batch", Attributes::of(sampling.attributes()), {step});
+  const auto picked = g.add(GPUNN_OP_SAMPLE_INDICES, "batch", Attributes::of(sampling.attributes()), {position});
   Batch batch = add_normalised(g, split, split.samples, picked[0]);
   batch.fields[split.field()] =
       g.add1(GPUNN_OP_GATHER_ROWS, split.targets > 0 ? "batch.targets" : "batch.labels", {}, {wanted, picked[0]});
@@ -66,8 +66,9 @@ Normalisation normalise(DType dtype, const std::vector<double>& mean, const std:
   return result;
 }
 
-Batch add_batch(Graph& g, const SplitType& split, ValueId step, const Sampling& sampling) {
-  return split.ring ? add_streamed_batch(g, split, step) : add_resident_batch(g, split, step, sampling);
+Batch add_batch(Graph& g, const SplitType& split, StepCounters counters, const Sampling& sampling) {
+  return split.ring ? add_streamed_batch(g, split, counters.step)
+                    : add_resident_batch(g, split, counters.position, sampling);
 }
 
 }  // namespace gpunn::training

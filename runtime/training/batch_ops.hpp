@@ -21,7 +21,8 @@ struct SplitType {
   std::string name;
   TensorType samples;
   std::optional<BatchRing> ring = {};
-  int64_t targets = 0;  // f32 numbers that a row is to be learnt from; 0: a label in their place
+  int64_t targets = 0;   // f32 numbers that a row is to be learnt from; 0: a label in their place
+  bool brought = false;  // a BatchSource decides which rows make up a batch
   int64_t rows() const { return samples.shape.empty() ? 0 : samples.shape[0]; }
   std::string samples_variable() const { return name + (ring ? ".ring.samples" : ".samples"); }
   std::string rows_variable() const { return name + (ring ? ".ring.rows" : targets > 0 ? ".targets" : ".labels"); }
@@ -45,7 +46,12 @@ inline constexpr auto kWordBytes = static_cast<int64_t>(sizeof(int32_t));
 // What the slot of this step holds beside the samples, i32[1, words]: BatchRing::rows.
 graph::ValueId add_slot_rows(graph::Graph& g, const SplitType& split, graph::ValueId step);
 
+// The counters of a step, i64 0-d: of all steps done, and of the sampling, which takes step + Sampling::shift.
+struct StepCounters {
+  graph::ValueId step = graph::kNoValue, position = graph::kNoValue;
+};
+
 // Appends the ops that pick it. A ring is taken to hold the batch of this step in its slot.
-Batch add_batch(graph::Graph& g, const SplitType& split, graph::ValueId step, const Sampling& sampling);
+Batch add_batch(graph::Graph& g, const SplitType& split, StepCounters counters, const Sampling& sampling);
 
 }  // namespace gpunn::training

@@ -22,7 +22,8 @@ BatchRing ring_of_groups(const TensorType& samples, int64_t words_of_row, int64_
   const auto aligned = [&](int64_t words) { return (words + step - 1) / step * step; };
   ring.index_at = aligned(batch * words_of_row);
   ring.count_at = ring.index_at + aligned(batch);
-  ring.rows = {DType::i32, {ring.slots(), ring.count_at + aligned(1)}};
+  ring.all_at = ring.count_at + aligned(1);
+  ring.rows = {DType::i32, {ring.slots(), ring.all_at + aligned(1)}};
   return ring;
 }
 

@@ -16,10 +16,10 @@ struct BatchRing {
   bool varied = false;  // any batch may have fewer rows than `batch`
   TensorType samples;   // [slots * batch, ...], stored as in the split
   // i32 [slots, words]: beside its samples each slot has what its rows are to be learnt from, labels i32[batch] or
-  // targets f32[batch, ...], indices into the ring's samples [batch], -1 past the last, and the count of the others;
-  // each of the three at an aligned place.
+  // targets f32[batch, ...], indices into the ring's samples [batch], -1 past the last, the count of the others, and
+  // the rows of the step on all ranks; each of the four at an aligned place.
   TensorType rows;
-  int64_t index_at = 0, count_at = 0;  // in words of a slot; labels or targets come first
+  int64_t index_at = 0, count_at = 0, all_at = 0;  // in words of a slot; labels or targets come first
 
   int64_t slots() const { return kGroups * group; }
   int64_t words() const { return rows.shape[1]; }

@@ -66,13 +66,14 @@ void BatchStream::fill(int64_t group, std::size_t buffer) {
     auto* const words = static_cast<int32_t*>(pinned_rows_.data()) + slot * ring_.words();
     auto* const samples = static_cast<std::byte*>(pinned_samples_.data()) + place(slot * ring_.batch) * row_bytes_;
     const std::span<int32_t> wanted(words, place(ring_.batch * words_of_row_));
-    const int64_t count =
+    const auto [count, all] =
         fill_(group * ring_.group + i, {samples, place(ring_.batch) * row_bytes_}, std::as_writable_bytes(wanted));
     std::ranges::fill(wanted.subspan(place(count * words_of_row_)), 0);
     const std::span<int32_t> index(words + ring_.index_at, place(ring_.batch));
     std::iota(index.begin(), index.begin() + count, static_cast<int32_t>(slot * ring_.batch));
     std::fill(index.begin() + count, index.end(), -1);
     words[ring_.count_at] = static_cast<int32_t>(count);
+    words[ring_.all_at] = static_cast<int32_t>(all);
     samples_ += count;
   }
   filling_nanoseconds_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();

@@ -15,21 +15,30 @@ namespace gpunn::training {
 
 using graph::Storage;
 
-DataFeed::DataFeed(const Experiment& experiment, Dataset dataset, Ranks ranks)
-    : experiment_(experiment), ranks_(ranks), dataset_(std::move(dataset)) {
+DataFeed::DataFeed(const Experiment& experiment, Dataset dataset, Ranks ranks, int64_t shift)
+    : experiment_(experiment), ranks_(ranks), shift_(shift), dataset_(std::move(dataset)) {
   scale_targets(dataset_);
   train_ = split_type("train", experiment_, dataset_.train.samples, target_size_of(dataset_.train));
+  train_.brought = dataset_.batches != nullptr;
   test_ = split_type("test", experiment_, dataset_.test.samples, target_size_of(dataset_.test));
   if (data::SampleVariation::is_wanted(experiment_.augmentation)) {
     variation_.emplace(experiment_.augmentation, experiment_.seed);
   }
 }
 
-// Made batch by batch on the host, or sources of their own.
+// Made batch by batch on the host, or sources of their own, or picked as SAMPLE_INDICES can't.
 bool DataFeed::must_stream() const {
   return dataset_.batches != nullptr || variation_ || dataset_.train.source != nullptr ||
-         dataset_.test.source != nullptr;
+         dataset_.test.source != nullptr || training_sampling().joins();
 }
+
+Sampling DataFeed::training_sampling() const {
+  Sampling sampling = training::training_sampling(experiment_, train_);
+  sampling.shift = shift_;
+  return sampling;
+}
+
+Division DataFeed::division() const { return division_of(experiment_, ranks_, training_sampling()); }
 
 void DataFeed::place(execution::ProgramRunner& runner, execution::Profiler* profiler) {
   runner_ = &runner;
@@ -45,8 +54,8 @@ void DataFeed::place(execution::ProgramRunner& runner, execution::Profiler* prof
       split->lent = nullptr;
     }
   } else {
-    const Division division = division_of(experiment_, ranks_);
-    const int64_t batch = division.divided ? division.my_width() : training_sampling(experiment_, train_).batch;
+    const Division division = this->division();
+    const int64_t batch = division.divided ? division.my_width() : training_sampling().width();
     train_.ring = dataset_.batches != nullptr && !dataset_.batches->always_full()
                       ? ring_of_source(train_.samples, train_.words_of_row(), batch, device.alignment)
                       : lay_out_ring(train_.samples, train_.words_of_row(), batch, device.alignment,
@@ -119,10 +128,10 @@ std::string DataFeed::streaming_notice() const {
 }
 
 BatchFill DataFeed::training_fill(int64_t steps) const {
-  const Sampling sampling = training_sampling(experiment_, train_);
+  const Sampling sampling = training_sampling();
   BatchFill fill = dataset_.batches != nullptr ? fill_from_source(*dataset_.batches, sampling.batch, steps)
                                                : fill_from_split(dataset_.train, train_, sampling, variation());
-  const Division division = division_of(experiment_, ranks_);
+  const Division division = this->division();
   if (division.divided) {
     fill = dataset_.batches != nullptr
                ? fill_from_part(std::move(fill), train_, division.rows, division.my_rows())

@@ -21,8 +21,9 @@ namespace gpunn::training {
 // The data set of a training and its way to the device: whole from the start, or batch by batch while training.
 class DataFeed {
  public:
-  // A data set whose `test` is what is evaluated; its targets are scaled. Nothing is on a device yet.
-  DataFeed(const Experiment& experiment, Dataset dataset, Ranks ranks);
+  // A data set whose `test` is what is evaluated; its targets are scaled. Nothing is on a device yet. `shift` is
+  // Sampling::shift of the training samples.
+  DataFeed(const Experiment& experiment, Dataset dataset, Ranks ranks, int64_t shift = 0);
   DataFeed(const DataFeed&) = delete;
   DataFeed& operator=(const DataFeed&) = delete;
 
@@ -43,6 +44,8 @@ class DataFeed {
   int64_t target_size_of(const Split& split) const;
   int64_t evaluation_batch() const;  // rows
   Sampling evaluation_sampling() const;
+  Sampling training_sampling() const;
+  Division division() const;  // of a training step
   // Of an evaluation, a rank's batches: every `world`th from the one of its number on.
   int64_t evaluation_batches(Ranks ranks) const;
   // Why the data set is streamed, where the experiment does not ask for that; else empty.
@@ -65,6 +68,7 @@ class DataFeed {
 
   const Experiment& experiment_;
   const Ranks ranks_;
+  const int64_t shift_;
   Dataset dataset_;
   SplitType train_, test_;
   std::optional<data::SampleVariation> variation_;

@@ -9,7 +9,9 @@
 #include "common/process.hpp"
 #include "common/text.hpp"
 #include "execution/op_text.hpp"
+#include "training/evaluation_part.hpp"
 #include "training/run_folder.hpp"
+#include "training/training_length.hpp"
 
 namespace gpunn {
 
@@ -76,15 +78,15 @@ FaultReport diagnose(const DiagnoseRequest& request) {
                                            described ? resolved.string() : file.string() + ":experiment");
   experiment.backend = request.backend.empty() ? checkpoint.backend : request.backend;
 
-  training::Session session = training::Session::open(experiment);
+  training::Session session =
+      training::Session::open(experiment, training::load_for(experiment.data, EvaluationPart::validation), nullptr,
+                              nullptr, training::origin_of(checkpoint));
   session.restore_state(checkpoint);
   const int64_t done = step_of(checkpoint);
-  const int64_t per_epoch = session.steps_per_epoch();
   const int64_t first = request.first_step > 0 ? request.first_step : done + 1;
-  const int64_t last =
-      request.last_step > 0
-          ? request.last_step
-          : std::min((std::max(first, int64_t{1}) + per_epoch - 1) / per_epoch * per_epoch, session.total_steps());
+  const int64_t last = request.last_step > 0 ? request.last_step
+                                             : std::min(session.length().end_of_epoch(std::max(first, int64_t{1}) - 1),
+                                                        session.total_steps());
   if (first <= done || last > session.total_steps() || last < first - 1) {
     throw Error("the checkpoint " + file.string() + " is of step " + std::to_string(done) + " of " +
                     std::to_string(session.total_steps()) + ": " + steps_text(first, last) +
@@ -127,7 +129,7 @@ FaultReport find_fault(Session& session, int64_t first_step, int64_t last_step) 
       session.train_step_observed(training.observer());
     }
     report.step = 0;
-    if (last_step % session.steps_per_epoch() != 0 && last_step != session.total_steps()) return report;
+    if (session.length().in_epoch(last_step) != 0 && last_step != session.total_steps()) return report;
     running = &evaluation;
     session.evaluate(evaluation.observer());
   } catch (const DeviceLostError& error) {

@@ -53,10 +53,10 @@ bool shards_optimizer(const Experiment& experiment, Ranks ranks) {
   return experiment.shard == Shard::optimizer && ranks.world > 1;
 }
 
-Division division_of(const Experiment& experiment, Ranks ranks) {
+Division division_of(const Experiment& experiment, Ranks ranks, const Sampling& sampling) {
   Division division;
   division.world = ranks.world;
-  division.rows = experiment.data.batch_size * experiment.accumulate;
+  division.rows = sampling.width();
   division.in_order = experiment.micro_batches > 0;
   division.divided = ranks.world > 1 || division.in_order;
   division.parts = experiment.accumulate * (division.in_order ? experiment.micro_batches : ranks.world);
@@ -65,7 +65,8 @@ Division division_of(const Experiment& experiment, Ranks ranks) {
 }
 
 void require_divisible(const Experiment& experiment, Ranks ranks) {
-  const Division division = division_of(experiment, ranks);
+  const Division division =
+      division_of(experiment, ranks, {.batch = experiment.data.batch_size * experiment.accumulate});
   const auto fail = [&](const std::string& what) {
     throw Error(experiment.file.string() + ": " + what, ExitCode::usage);
   };
@@ -82,14 +83,15 @@ void require_divisible(const Experiment& experiment, Ranks ranks) {
   }
 }
 
-PickedRows add_picked_rows(Graph& g, const SplitType& split, ValueId step, const Sampling& sampling,
+PickedRows add_picked_rows(Graph& g, const SplitType& split, StepCounters counters, const Sampling& sampling,
                            const Division& division) {
   PickedRows picked;
   const TensorType channels{DType::f32, {split.samples.shape.at(1)}};
   picked.scale = g.add_value(variable::kScale, channels, Storage::data);
   picked.shift = g.add_value(variable::kShift, channels, Storage::data);
   if (!split.ring) {
-    const auto indices = g.add(GPUNN_OP_SAMPLE_INDICES, "batch", Attributes::of(sampling.attributes()), {step});
+    const auto indices =
+        g.add(GPUNN_OP_SAMPLE_INDICES, "batch", Attributes::of(sampling.attributes()), {counters.position});
     picked.samples = g.add_value(split.samples_variable(), split.samples, Storage::data);
     picked.index = indices[0];
     picked.wanted = g.add_value(split.rows_variable(), split.rows_type(split.rows()), Storage::data);
@@ -97,14 +99,14 @@ PickedRows add_picked_rows(Graph& g, const SplitType& split, ValueId step, const
     return picked;
   }
   const BatchRing& ring = *split.ring;
-  const ValueId rows = add_slot_rows(g, split, step);
+  const ValueId rows = add_slot_rows(g, split, counters.step);
   picked.samples = g.add_value(split.samples_variable(), ring.samples, Storage::data);
   picked.index = g.add_view("batch.index", rows, {DType::i32, {ring.batch}}, ring.index_at * kWordBytes);
   picked.wanted = g.add_view("batch.wanted", rows, split.rows_type(ring.batch));
   picked.wanted_is_picked = true;
   picked.count = g.add_view("batch.count", rows, {DType::i32, {}}, ring.count_at * kWordBytes);
   picked.first = division.my_rows().begin;
-  picked.all = g.add(GPUNN_OP_SAMPLE_INDICES, "batch", Attributes::of(sampling.attributes()), {step})[1];
+  picked.all = g.add_view("batch.all", rows, {DType::i32, {}}, ring.all_at * kWordBytes);
   return picked;
 }
 
@@ -134,8 +136,7 @@ PartBatch add_part_batch(Graph& g, const SplitType& split, const PickedRows& pic
   const ValueId left = e.sub(e.to_f32(picked.count), e.constant(static_cast<double>(begin)));
   const ValueId counted = add_clamped(e, left, 0, size);
   batch.count = add_as_i32(g, "batch.count", counted);
-  // A part without rows: batch norm would divide by 0. Its loss, and with it its gradient, has no weight.
-  result.count = add_as_i32(g, "batch.count", add_clamped(e, left, 1, size));
+  result.count = batch.count;  // 0: the part has no weight in the gradient, and leaves the running statistics alone
   result.weight = e.div(counted, e.to_f32(picked.all));
   return result;
 }

@@ -41,7 +41,7 @@ struct Division {
   int64_t my_width() const { return rows_of(mine.end - 1).begin + part_rows() - my_rows().begin; }
 };
 
-Division division_of(const Experiment& experiment, Ranks ranks);
+Division division_of(const Experiment& experiment, Ranks ranks, const Sampling& sampling);
 // Throws Error(usage) where there are more ranks or parts than rows or parts to share out.
 void require_divisible(const Experiment& experiment, Ranks ranks);
 
@@ -56,12 +56,12 @@ struct PickedRows {
   graph::ValueId scale = graph::kNoValue, shift = graph::kNoValue;  // of Batch
   graph::ValueId all = graph::kNoValue;  // i32 0-d: rows of the step that count, on all ranks
 };
-PickedRows add_picked_rows(graph::Graph& g, const SplitType& split, graph::ValueId step, const Sampling& sampling,
+PickedRows add_picked_rows(graph::Graph& g, const SplitType& split, StepCounters counters, const Sampling& sampling,
                            const Division& division);
 
 struct PartBatch {
   Batch batch;
-  graph::ValueId count = graph::kNoValue;   // that the model is given: at least 1; kNoValue: all rows count
+  graph::ValueId count = graph::kNoValue;   // that the model is given; kNoValue: all rows count
   graph::ValueId weight = graph::kNoValue;  // f32 0-d: the part's share of the rows that count
 };
 // `varies`: the last batch of an epoch may have fewer rows.

@@ -67,7 +67,8 @@ void undo_unless(Graph& g, const ParameterLayout& layout, std::size_t first, Val
   for (const ValueId whole : written) {
     const std::string name = g.value(whole).name;
     const TensorType trained = layout.trained_type();  // frozen parameters, which lie behind, do not change
-    const bool has_frozen = g.value(whole).type == layout.type() && layout.type() != trained;
+    const bool of_parameters = name != variable::kAverageBuffers;
+    const bool has_frozen = of_parameters && g.value(whole).type == layout.type() && layout.type() != trained;
     now.push_back(has_frozen ? g.add_view(name + ".trained", whole, trained) : whole);
     before.push_back(g.add1(GPUNN_OP_COPY, name + ".before", {}, {now.back()}));
   }

@@ -48,7 +48,8 @@ void require_memory_for_weights(const Experiment& experiment, const ParameterLay
   for (const OptimizerState& state : optimizer_states(experiment.optimizer)) {
     arrays += static_cast<uint64_t>(state.arrays());
   }
-  const uint64_t kept = all + buffers.type().bytes() + (experiment.ema > 0 ? all : 0) + arrays * trained;
+  const uint64_t model = all + buffers.type().bytes();
+  const uint64_t kept = model + (experiment.ema > 0 ? model : 0) + arrays * trained;
   int64_t largest = 0;
   for (const nn::Parameter& parameter : parameters.parameters) {
     largest = std::max(largest, element_count(parameter.shape));

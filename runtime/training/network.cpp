@@ -74,6 +74,11 @@ Split stand_in(const Split& like, const Dataset& set) {
   return part;
 }
 
+// Of Checkpoint::optimizer.
+bool is_of_average(const std::pair<const std::string, std::vector<StoredTensor>>& state) {
+  return state.first == training::variable::kAverage || state.first == training::variable::kAverageBuffers;
+}
+
 // Calls `ended` at the end of each epoch, before the listener of the program is told of it.
 class AtEpochs final : public TrainingListener {
  public:
@@ -107,7 +112,7 @@ Network::Impl::Impl(Experiment given_experiment, ModelInfo given_info)
   const Shape& sample = info.input.sample.shape;
   state.parameters = first_values(nn::model_parameters(experiment.model, sample), experiment.seed);
   state.buffers = first_values(nn::model_buffers(experiment.model, sample), experiment.seed);
-  if (experiment.ema > 0) state.optimizer[training::variable::kAverage] = state.parameters;
+  begin_average();
   if (info.outputs.empty()) info.outputs = numbered_outputs(experiment, sample);
   describe();
 }
@@ -139,11 +144,8 @@ void Network::Impl::describe() {
 
 void Network::Impl::set(Experiment given_experiment, ModelInfo given_info) {
   Impl changed(std::move(given_experiment), std::move(given_info), state);  // a copy: a refused call changes nothing
-  auto& kept = changed.state.optimizer;
-  if (changed.experiment.ema == 0) kept.erase(training::variable::kAverage);
-  if (changed.experiment.ema > 0 && !kept.contains(training::variable::kAverage)) {
-    kept[training::variable::kAverage] = changed.state.parameters;
-  }
+  if (changed.experiment.ema == 0) std::erase_if(changed.state.optimizer, is_of_average);
+  changed.begin_average();
   if (changed.info.outputs.empty()) {
     changed.info.outputs = numbered_outputs(changed.experiment, changed.info.input.sample.shape);
   }
@@ -157,8 +159,14 @@ void Network::Impl::set(Experiment given_experiment, ModelInfo given_info) {
   *this = std::move(changed);
 }
 
+void Network::Impl::begin_average() {
+  if (experiment.ema == 0) return;
+  state.optimizer.try_emplace(training::variable::kAverage, state.parameters);
+  if (!state.buffers.empty()) state.optimizer.try_emplace(training::variable::kAverageBuffers, state.buffers);
+}
+
 void Network::Impl::forget_training() {
-  std::erase_if(state.optimizer, [](const auto& one) { return one.first != training::variable::kAverage; });
+  std::erase_if(state.optimizer, [](const auto& one) { return !is_of_average(one); });
   state.counters.clear();
   state.metrics.clear();
   state.state.clear();
@@ -175,8 +183,9 @@ std::vector<StoredTensor*> Network::Impl::find(const std::string& name) {
     const auto found = std::ranges::find(among, name, &StoredTensor::name);
     if (found != among.end()) result.push_back(&*found);
   };
-  const auto average = state.optimizer.find(training::variable::kAverage);
-  if (average != state.optimizer.end()) add_from(average->second);
+  for (auto& average : state.optimizer) {
+    if (is_of_average(average)) add_from(average.second);
+  }
   add_from(state.parameters);
   add_from(state.buffers);
   if (!result.empty()) return result;
@@ -247,16 +256,16 @@ RunResult Network::Impl::train(Dataset dataset, const RunOptions& options) {
     dataset.target_stddev = info.target_stddev;
   }
   Experiment more = experiment;
-  const int64_t per_epoch = training::training_length(experiment, dataset).steps_per_epoch;
-  // An epoch that was broken off is left as it is, and one of other data may have other steps.
-  const int64_t epochs_before = (counter("step") + per_epoch - 1) / per_epoch;
-  const int64_t first = epochs_before * per_epoch;
-  more.epochs += epochs_before;
-  if (more.max_steps > 0) more.max_steps += first;
+  // Each call begins an epoch: one that was broken off is left as it is, since this data may be another.
+  training::Origin origin = training::origin_of(state);
+  if (origin.in_epoch > 0) ++origin.epoch;
+  origin.in_epoch = 0;
+  more.epochs += origin.epoch;
+  if (more.max_steps > 0) more.max_steps += origin.step;
   ModelInfo trained_info = training::model_info(more, dataset);
 
   return training::profiled(more, options, [&](execution::Profiler* profiler) {
-    training::Session session = training::Session::open(more, std::move(dataset), profiler);
+    training::Session session = training::Session::open(more, std::move(dataset), profiler, nullptr, origin);
     // What a callback reads of the network is of the epoch that ended, where that is kept.
     const training::Trainer* training = nullptr;
     AtEpochs listener(options.listener, [&] {
@@ -270,15 +279,16 @@ RunResult Network::Impl::train(Dataset dataset, const RunOptions& options) {
                                                          : training::RunFolder::create(more, options.run_folder),
                               told);
     training = &trainer;
-    if (first == 0) {
+    if (origin.step == 0) {
       session.restore_parameters(state);
       trainer.begin();
     } else {
       storage::Checkpoint from = state;
       from.model = trained_info;
-      from.counters["step"] = first;
-      from.counters["steps_per_epoch"] = per_epoch;
-      for (const char* progress : {"best_epoch", "watched_epoch", "stale_epochs"}) from.counters[progress] = 0;
+      from.counters["steps_per_epoch"] = session.steps_per_epoch();
+      for (const char* progress : {"best_epoch", "best_step", "watched_epoch", "stale_epochs"}) {
+        from.counters[progress] = 0;
+      }
       trainer.begin(from);
     }
     RunResult result;
@@ -343,10 +353,9 @@ Network Network::load(const std::filesystem::path& path, const std::vector<Overr
   Experiment& experiment = trained.experiment;
   ModelInfo info = training::model_info(checkpoint, experiment, trained.file);
   if (info.outputs.empty()) info.outputs = numbered_outputs(experiment, info.input.sample.shape);
-  if (experiment.ema > 0 && !checkpoint.optimizer.contains(training::variable::kAverage)) {
-    checkpoint.optimizer[training::variable::kAverage] = checkpoint.parameters;
-  }
-  return Network(std::make_unique<Impl>(std::move(experiment), std::move(info), std::move(checkpoint)));
+  auto impl = std::make_unique<Impl>(std::move(experiment), std::move(info), std::move(checkpoint));
+  impl->begin_average();
+  return Network(std::move(impl));
 }
 
 const Experiment& Network::experiment() const { return impl_->experiment; }

@@ -16,6 +16,8 @@ class Network::Impl {
 
   // Replaces the settings; the state is kept as far as possible.
   void set(Experiment given_experiment, ModelInfo given_info);
+  // Where the experiment asks for an average and there is none: it begins with the present model.
+  void begin_average();
   void forget_training();
   RunResult train(Dataset dataset, const RunOptions& options);
   EvalReport evaluate(Dataset dataset, TrainingListener* listener) const;

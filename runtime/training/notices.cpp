@@ -1,8 +1,24 @@
 #include "training/notices.hpp"
 
+#include <algorithm>
+#include <sstream>
+
+#include "config/values.hpp"
 #include "training/evaluation_part.hpp"
+#include "training/session.hpp"
 
 namespace gpunn::training {
+
+namespace {
+
+std::string rate_text(double rate) {
+  std::ostringstream text;
+  text.precision(4);
+  text << rate;
+  return text.str();
+}
+
+}  // namespace
 
 std::string fallback_notice(const Dataset& dataset) {
   if (dataset.fallback_of.empty()) return "";
@@ -15,6 +31,28 @@ std::string schedule_notice(const Schedule& schedule) {
   std::string text;
   for (const std::string& warning : schedule.warnings()) text = joined(text, "WARNING: " + warning);
   return text;
+}
+
+// A schedule without a length of its own is as long as the training, which may have become longer or shorter.
+std::string stretched_schedule_notice(const Session& session, int64_t step, int64_t steps_before, bool resumable) {
+  const Experiment& experiment = session.experiment();
+  const int64_t steps = session.total_steps();
+  if (steps_before <= 0 || steps_before == steps || step >= steps) return "";
+  TrainingLength before = session.length();
+  before.steps = steps_before;
+  const Schedule old(experiment, before);
+  const int64_t last = std::max(step + 1, std::min(steps_before, steps));
+  bool differs = false;
+  for (int64_t i = step; i < last && !differs; ++i) {
+    differs = static_cast<float>(old.rate_of(i)) != session.learning_rate_of_step(i);
+  }
+  if (!differs) return "";
+  return "WARNING: schedule " + std::string(config::row_of(schedule_rows(), experiment.schedule).kind.name) +
+         " was made for " + std::to_string(steps_before) + " steps and now extends over " + std::to_string(steps) +
+         ": the next learning rate is " + rate_text(session.learning_rate_of_step(step)) +
+         ", by the old schedule it would be " + rate_text(old.rate_of(step)) + ". To keep the old one, " +
+         (resumable ? "resume with --keep-schedule, which sets" : "set") + " schedule.length to " +
+         config::number_text(schedule_length(experiment, before));
 }
 
 std::string moving_statistics_notice(const Experiment& experiment, const ParameterLayout& parameters,

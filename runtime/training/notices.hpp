@@ -9,6 +9,8 @@
 
 namespace gpunn::training {
 
+class Session;
+
 // "WARNING: ..." lines for the user; empty: none.
 std::string fallback_notice(const Dataset& dataset);    // a data set in place of the one asked for
 std::string schedule_notice(const Schedule& schedule);  // a schedule longer than the training
@@ -22,5 +24,9 @@ std::string data_text(const Dataset& dataset);
 
 // Two of them, those that there are.
 std::string joined(const std::string& one, const std::string& other);
+
+// "WARNING: ..." where the schedule extends over another number of steps than `steps_before`, for which it was made,
+// and the rates from `step` on are others for it. `resumable`: the run is one that `gpunn resume` continues.
+std::string stretched_schedule_notice(const Session& session, int64_t step, int64_t steps_before, bool resumable);
 
 }  // namespace gpunn::training

@@ -139,13 +139,13 @@ ValueId add_gradient_bounds(Graph& g, const Experiment& experiment, const Parame
   return norm;
 }
 
-void add_average(Graph& g, double decay, const ParameterLayout& layout, ValueId average, ValueId parameters) {
-  const UpdateRange trained{.group = -1, .begin = 0, .end = layout.trained, .decayed = 0};
-  const ValueId kept = part_of(g, trained, average, "average");
-  const gpunn_axpby_attrs mix{
-      .struct_size = 0, .alpha = static_cast<float>(decay), .beta = static_cast<float>(1 - decay)};
-  g.add_into(GPUNN_OP_AXPBY, "average", Attributes::of(mix), {kept, part_of(g, trained, parameters, "average")},
-             {kept});
+void add_average(Graph& g, double decay, int64_t size, ValueId average, ValueId of) {
+  const UpdateRange first{.group = -1, .begin = 0, .end = size, .decayed = 0};
+  const ValueId kept = part_of(g, first, average, "average");
+  // 1 - alpha is exact in f32. Shares whose sum is not 1 would scale the average: by 0.14 % at 0.99999.
+  const auto alpha = static_cast<float>(decay);
+  const gpunn_axpby_attrs mix{.struct_size = 0, .alpha = alpha, .beta = 1 - alpha};
+  g.add_into(GPUNN_OP_AXPBY, "average", Attributes::of(mix), {kept, part_of(g, first, of, "average")}, {kept});
 }
 
 void add_optimizer(Graph& g, const OptimizerConfig& o, const ParameterLayout& layout, const UpdateValues& values) {

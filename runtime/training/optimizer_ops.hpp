@@ -31,9 +31,8 @@ bool records_gradient_norm(const Experiment& experiment);
 graph::ValueId add_gradient_bounds(graph::Graph& graph, const Experiment& experiment, const ParameterLayout& layout,
                                    const UpdateValues& values);
 
-// average = decay * average + (1 - decay) * parameters, for trained parameters.
-void add_average(graph::Graph& graph, double decay, const ParameterLayout& layout, graph::ValueId average,
-                 graph::ValueId parameters);
+// average = decay * average + (1 - decay) * of, for the first `size` elements.
+void add_average(graph::Graph& graph, double decay, int64_t size, graph::ValueId average, graph::ValueId of);
 
 // Adds the update of the parameters, and the variables of the optimizer's states.
 void add_optimizer(graph::Graph& graph, const OptimizerConfig& config, const ParameterLayout& layout,

@@ -76,7 +76,7 @@ PlanReport plan(const Experiment& experiment, int devices) {
   report.data_bytes = session.data_bytes();
   report.residency = training::name_of(session.data().residency());
   report.peak_bytes = report.arena_bytes + report.persistent_bytes;
-  report.ranks = training::describe_ranks(program, training::division_of(experiment, session.ranks()));
+  report.ranks = training::describe_ranks(program, session.data().division());
   return report;
 }
 

@@ -38,13 +38,24 @@ ValueId add_flat_buffers(Graph& g, const ProgramContext& c) {
   return g.add_value(variable::kBuffers, c.buffers.type(), Storage::state);
 }
 
-std::vector<ValueId> add_buffers(Graph& g, const ProgramContext& c) {
-  if (c.buffers.total == 0) return {};
-  return add_parameter_views(g, c.buffers, add_flat_buffers(g, c));
+std::vector<ValueId> buffer_views(Graph& g, const ProgramContext& c, ValueId flat) {
+  if (flat == graph::kNoValue) return {};
+  return add_parameter_views(g, c.buffers, flat);
 }
 
 ValueId add_average_value(Graph& g, const ProgramContext& c) {
   return g.add_value(variable::kAverage, c.layout.type(), Storage::optimizer);
+}
+
+ValueId add_average_buffers(Graph& g, const ProgramContext& c) {
+  if (c.buffers.total == 0) return graph::kNoValue;
+  return g.add_value(variable::kAverageBuffers, c.buffers.type(), Storage::optimizer);
+}
+
+// Averaged weights give their layers other inputs than the weights of the last step do. The running statistics of the
+// last step would not be those of the averaged model.
+ValueId add_evaluated_buffers(Graph& g, const ProgramContext& c) {
+  return c.experiment.ema > 0 ? add_average_buffers(g, c) : add_flat_buffers(g, c);
 }
 
 // Those that training made, or their average.
@@ -149,9 +160,10 @@ struct EvaluationValues {
 EvaluationValues add_evaluation(Graph& g, const ProgramContext& c, const SplitType& split, int64_t batch_size) {
   const ValueId step = add_counter(g, variable::kEvalStep);
   const ValueId parameters = add_evaluated_parameters(g, c);
-  const Batch batch = add_batch(g, split, step, evaluation_sampling(split, batch_size));
-  tasks::ModelOutputs outputs = add_model(g, c, batch.x, add_parameter_views(g, c.layout, parameters),
-                                          {.training = false, .step = step, .buffers = add_buffers(g, c)});
+  const Batch batch = add_batch(g, split, {step, step}, evaluation_sampling(split, batch_size));
+  tasks::ModelOutputs outputs =
+      add_model(g, c, batch.x, add_parameter_views(g, c.layout, parameters),
+                {.training = false, .step = step, .buffers = buffer_views(g, c, add_evaluated_buffers(g, c))});
   const ValueId losses = c.task().add_evaluation_loss(g, c.of_task(), outputs, batch);
   c.task().add_to_totals(g, c.of_task(), outputs, batch, losses, add_totals(g, variable::kEvalTotals));
   return {step, std::move(outputs), losses};
@@ -172,7 +184,8 @@ Sampling training_sampling(const Experiment& experiment, const SplitType& split)
           .batch = data.batch_size * experiment.accumulate,
           .shuffle = data.shuffle,
           .drop_last = data.drop_last,
-          .seed = experiment.seed};
+          .seed = experiment.seed,
+          .join_single = !split.brought};
 }
 
 Sampling evaluation_sampling(const SplitType& split, int64_t batch) { return {.rows = split.rows(), .batch = batch}; }
@@ -183,20 +196,22 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
   const ValueId parameters = g.add_value(variable::kParameters, c.layout.type(), Storage::parameters);
   const ValueId gradients = g.add_value(variable::kGradients, c.layout.trained_type(), Storage::gradients);
   const Sampling sampling = training_sampling(c.experiment, split);
-  const Division division = division_of(c.experiment, c.ranks);
+  const Division division = division_of(c.experiment, c.ranks, sampling);
+  const StepCounters counters{step, c.shifted ? add_counter(g, variable::kPosition) : step};
   const bool varies = sampling.has_partial_batch() || (split.ring && split.ring->varied);
   Batch batch{};
   PickedRows picked;
   if (division.divided) {
-    picked = add_picked_rows(g, split, step, sampling, division);
+    picked = add_picked_rows(g, split, counters, sampling, division);
   } else {
-    batch = add_batch(g, split, step, sampling);
+    batch = add_batch(g, split, counters, sampling);
     add_augmentation(g, c, split, batch, step, step);
   }
 
   // The model's parameters are views of one array; what is differentiated are the views.
   const std::vector<ValueId> views = add_parameter_views(g, c.layout, parameters);
-  const std::vector<ValueId> buffers = division.divided ? std::vector<ValueId>() : add_buffers(g, c);
+  const ValueId flat_buffers = add_flat_buffers(g, c);
+  const std::vector<ValueId> buffers = division.divided ? std::vector<ValueId>() : buffer_views(g, c, flat_buffers);
   const int64_t parts = division.divided ? division.mine.count() : c.experiment.accumulate;
   // What dropout draws by is another number in each part.
   const bool counts_passes = parts > 1 || division.divided;
@@ -214,7 +229,7 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
   const bool shards = shards_optimizer(c.experiment, c.ranks);
   const std::vector<distributed::Share> buckets = gradient_buckets(c.layout, bucket_elements(c.experiment));
   PartGradients sum(g, c.layout, division, gradients, {c.ranks, buckets, c.experiment.wire, shards});
-  PartBuffers statistics(g, c.buffers, division, division.divided ? add_flat_buffers(g, c) : graph::kNoValue);
+  PartBuffers statistics(g, c.buffers, division, division.divided ? flat_buffers : graph::kNoValue);
   std::vector<ValueId> part_losses;
   for (int64_t part = 0; part < parts; ++part) {
     PartBatch rows;
@@ -282,7 +297,12 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
   const std::size_t update = g.nodes().size();
   add_optimizer(g, c.experiment.optimizer, updated, values);
   if (shards) add_gather(g, buckets, c.ranks, parameters);
-  if (c.experiment.ema > 0) add_average(g, c.experiment.ema, c.layout, add_average_value(g, c), parameters);
+  if (c.experiment.ema > 0) {
+    add_average(g, c.experiment.ema, c.layout.trained, add_average_value(g, c), parameters);
+    if (flat_buffers != graph::kNoValue) {
+      add_average(g, c.experiment.ema, c.buffers.total, add_average_buffers(g, c), flat_buffers);
+    }
+  }
   if (scaling) {
     undo_unless(g, c.layout, update, finite);
     add_scale_update(g, *scaling, finite);
@@ -291,6 +311,7 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
   add_history(g, variable::kLossHistory, "loss.history", step, loss);
   if (norm != graph::kNoValue) add_history(g, variable::kGradientNorms, "gradient_norm.history", step, norm);
   add_advance(g, step);
+  if (c.shifted) add_advance(g, counters.position);
   join_weights(g, c);
   return g;
 }
@@ -298,7 +319,7 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
 Graph batch_program(const ProgramContext& c, const SplitType& split) {
   Graph g;
   const ValueId step = add_counter(g, variable::kBatchStep);
-  Batch batch = add_batch(g, split, step, training_sampling(c.experiment, split));
+  Batch batch = add_batch(g, split, {step, step}, training_sampling(c.experiment, split));
   add_augmentation(g, c, split, batch, step, step);
   add_kept(g, variable::kBatchSamples, GPUNN_OP_COPY, batch.x);
   add_kept(g, variable::kBatchRows, GPUNN_OP_COPY, batch.fields.at(split.field()));

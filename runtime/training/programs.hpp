@@ -25,7 +25,9 @@ inline constexpr const char* kWireGradients = "gradients.wire";     // as they p
 inline constexpr const char* kPartBuffers = "buffers.part";         // of each part, where a step is divided
 inline constexpr const char* kPass = "pass";    // i64 0-d: passes of a part of a batch through the model, likewise
 inline constexpr const char* kAverage = "ema";  // of the parameters, where there is one
-inline constexpr const char* kStep = "step";    // i64 0-d: training steps done
+inline constexpr const char* kAverageBuffers = "ema.buffers";  // the buffers of that average
+inline constexpr const char* kStep = "step";                   // i64 0-d: training steps done
+inline constexpr const char* kPosition = "position";   // i64 0-d: steps done plus Sampling::shift, where it is not 0
 inline constexpr const char* kEvalStep = "eval.step";  // i64 0-d: evaluation batches done
 inline constexpr const char* kTotals = "totals";       // f64[4], of METRICS_ACCUMULATE
 inline constexpr const char* kEvalTotals = "eval.totals";
@@ -67,6 +69,7 @@ struct ProgramContext {
   uint64_t alignment = 0;
   const tasks::FrozenFeatures* frozen = nullptr;  // of a loss that compares images by their features
   Ranks ranks = {};
+  bool shifted = false;  // Sampling::shift is not 0: the sampling has a counter of its own
   const tasks::Task& task() const { return tasks::find(experiment.task); }
   tasks::TaskContext of_task() const {
     // Parts that are added up in order pass one by one.

@@ -126,12 +126,13 @@ void RunFolder::begin_events() {
   append(path_ / events_, event_file::version_record(seconds_since_1970()));
 }
 
-void RunFolder::rewind(int64_t global_step, const tasks::Task& task, EvaluationPart part) {
+void RunFolder::rewind(int64_t global_step, bool inside, const tasks::Task& task, EvaluationPart part) {
   if (is_none()) return;
   part_ = name_of(part);
   begin_events();
   append(path_ / events_, event_file::start_record(seconds_since_1970(), global_step + 1));
 
+  const int64_t last_epoch = inside ? global_step - 1 : global_step;
   std::istringstream records(text_if_there(path_ / "metrics.jsonl"));
   std::string kept;
   for (std::string line; std::getline(records, line);) {
@@ -139,7 +140,9 @@ void RunFolder::rewind(int64_t global_step, const tasks::Task& task, EvaluationP
     const json record = json::parse(line, nullptr, false);
     const bool whole =
         record.is_object() && record.contains("global_step") && record["global_step"].is_number_integer();
-    if (whole && record["global_step"].get<int64_t>() <= global_step) kept += line + "\n";
+    if (!whole) continue;
+    const bool of_epoch = record.value("kind", "") == "epoch";
+    if (record["global_step"].get<int64_t>() <= (of_epoch ? last_epoch : global_step)) kept += line + "\n";
   }
   write_atomically(path_ / "metrics.jsonl", kept);
 
@@ -152,7 +155,7 @@ void RunFolder::rewind(int64_t global_step, const tasks::Task& task, EvaluationP
     std::string epoch, step;
     const bool whole = std::getline(cells, epoch, ',') && std::getline(cells, step, ',') && !step.empty() &&
                        step.find_first_not_of("0123456789") == std::string::npos && step.size() < 18;
-    if (whole && std::stoll(step) <= global_step) table += row + "\n";
+    if (whole && std::stoll(step) <= last_epoch) table += row + "\n";
   }
   write_atomically(path_ / "metrics.csv", table);
 }

@@ -48,8 +48,9 @@ class RunFolder {
   void write_environment(const std::string& json, const std::string& name) const;
   // `part` is what epochs are evaluated on: records name it.
   void publish(const tasks::Task& task, EvaluationPart part);
-  // Drops the records after this step, because a killed run continues from an older checkpoint.
-  void rewind(int64_t global_step, const tasks::Task& task, EvaluationPart part);
+  // Drops the records after this step, because a killed run continues from an older checkpoint. Where the run continues
+  // `inside` an epoch, the record of its first part goes too.
+  void rewind(int64_t global_step, bool inside, const tasks::Task& task, EvaluationPart part);
 
   void log(const std::string& text) const;
   void record_step(const StepReport& report) const;

@@ -14,7 +14,7 @@ constexpr uint64_t kSamplerStream = 1;
 
 }  // namespace
 
-int64_t Sampling::steps_per_epoch() const { return drop_last ? rows / batch : (rows + batch - 1) / batch; }
+int64_t Sampling::steps_per_epoch() const { return drop_last || joins() ? rows / batch : (rows + batch - 1) / batch; }
 
 gpunn_sample_attrs Sampling::attributes() const {
   return {.struct_size = sizeof(gpunn_sample_attrs),
@@ -27,9 +27,14 @@ gpunn_sample_attrs Sampling::attributes() const {
 }
 
 int32_t Sampling::rows_of_step(int64_t step, std::span<int32_t> index) const {
-  const int64_t epoch = step / steps_per_epoch();
-  const int64_t first = step % steps_per_epoch() * batch;
-  const int64_t count = std::min(batch, rows - first);
+  if (step + shift < 0) {  // before these epochs: a group of batches may begin there
+    std::ranges::fill(index, -1);
+    return 0;
+  }
+  const int64_t epoch = epoch_of(step), place = (step + shift) % steps_per_epoch();
+  const int64_t first = place * batch;
+  const bool last = place + 1 == steps_per_epoch();
+  const int64_t count = std::min(last ? width() : batch, rows - first);
   for (int64_t i = 0; i < count; ++i) {
     const auto position = static_cast<uint32_t>(first + i);
     index[static_cast<std::size_t>(i)] = static_cast<int32_t>(

@@ -67,6 +67,7 @@ struct Session::Parts {
   std::unique_ptr<execution::ProgramRunner> runner = nullptr;
   std::unique_ptr<DataFeed> data = nullptr;
   std::unique_ptr<TrainingState> state = nullptr;
+  Origin origin = {};
   TrainingLength length = {};
   Schedule schedule = {};
   std::unique_ptr<execution::Backend> second = nullptr;
@@ -81,8 +82,7 @@ Session::Session(Parts parts)
       runner_(std::move(parts.runner)),
       data_(std::move(parts.data)),
       state_(std::move(parts.state)),
-      steps_per_epoch_(parts.length.steps_per_epoch),
-      total_steps_(parts.length.steps),
+      length_(parts.length),
       schedule_(std::move(parts.schedule)),
       second_(std::move(parts.second)),
       frozen_(std::move(parts.frozen)) {}
@@ -94,12 +94,13 @@ Session Session::open(const Experiment& experiment, execution::Profiler* profile
 }
 
 Session Session::open(const Experiment& given, Dataset dataset, execution::Profiler* profiler,
-                      std::shared_ptr<distributed::Team> team) {
+                      std::shared_ptr<distributed::Team> team, const Origin& origin) {
   const Ranks ranks = team == nullptr ? Ranks{} : Ranks{team->rank(), team->world()};
   return open(Parts{.experiment = std::make_unique<const Experiment>(given),
                     .profiler = profiler,
                     .team = std::move(team),
-                    .ranks = ranks},
+                    .ranks = ranks,
+                    .origin = origin},
               std::move(dataset));
 }
 
@@ -114,7 +115,7 @@ Session Session::open(Parts parts, Dataset dataset) {
   const plugins::PluginRegistry registry(experiment.plugins);
   require_named_plugins(experiment, registry);
   // A mistake is told before a device is touched.
-  parts.length = training_length(experiment, dataset);
+  parts.length = training_length(experiment, dataset, parts.origin);
   require_divisible(experiment, ranks);
   require_augmentable(experiment, dataset);
   require_targets(experiment, dataset);
@@ -125,7 +126,7 @@ Session Session::open(Parts parts, Dataset dataset) {
   std::vector<nn::Parameter> buffers = nn::model_buffers(experiment.model, sample);
   frozen_norms(experiment, parameters, rules, buffers);
   parts.frozen = load_frozen_of(experiment);
-  parts.schedule = Schedule(experiment, parts.length.steps_per_epoch, parts.length.steps);
+  parts.schedule = Schedule(experiment, parts.length);
   if (profiler != nullptr) config::require_one_backend(experiment.backend, "a profile");
 
   if (ranks.world > 1) config::require_one_backend(experiment.backend, "a training with several ranks");
@@ -146,7 +147,7 @@ Session Session::open(Parts parts, Dataset dataset) {
                                                 std::move(sharing));
   require_memory_for_weights(experiment, parts.state->parameters(), parts.state->buffers(), device);
   parts.runner = std::make_unique<execution::ProgramRunner>(std::move(backend));
-  parts.data = std::make_unique<DataFeed>(experiment, std::move(dataset), ranks);
+  parts.data = std::make_unique<DataFeed>(experiment, std::move(dataset), ranks, parts.length.shift);
   Session session(std::move(parts));
   session.data_->place(*session.runner_, profiler);
   session.upload_class_targets();
@@ -196,7 +197,7 @@ void Session::upload_mixup() {
     variables().create(name, type, Storage::state);
     variables().write(name, bytes_of(values));
   };
-  const int64_t steps = std::max<int64_t>(total_steps_, 1);
+  const int64_t steps = std::max<int64_t>(total_steps(), 1);
   const TensorType table{DType::f32, {steps}};
   if (a.cutmix == 0) return upload(variable::kMixupShares, table, mixup_shares(a.mixup, experiment_->seed, steps));
   const Shape& sample = dataset().train.samples.shape;
@@ -221,11 +222,12 @@ ProgramContext Session::context_of(const Experiment& experiment) const {
   return {.experiment = experiment,
           .layout = layout(),
           .outputs = dataset().classes,
-          .total_steps = total_steps_,
+          .total_steps = total_steps(),
           .buffers = buffers(),
           .alignment = runner_->backend().info().alignment,
           .frozen = frozen_.get(),
-          .ranks = ranks()};
+          .ranks = ranks(),
+          .shifted = length_.shift != 0};
 }
 
 // Fused no further than both backends can have it, where there are two.
@@ -254,12 +256,12 @@ StreamedProgram& Session::training_step() {
     upload_rates();
     upload_mixup();
     training_ =
-        std::make_unique<StreamedProgram>(StreamedProgram{compile_training(), data_->training_stream(total_steps_)});
+        std::make_unique<StreamedProgram>(StreamedProgram{compile_training(), data_->training_stream(total_steps())});
     check_memory();
     const execution::CompiledProgram& compiled = training_->program.compiled;
     runner_->reserve(std::max(compiled.plan.arena_bytes, evaluation_arena_bytes()));
     runner_->ready(training_->program);
-    write_pass(0);
+    write_counters(0);
     if (second_ != nullptr) {
       checker_ = std::make_unique<StepChecker>(
           Trained{runner_->backend(), runner_->variables(), compiled, layout(), data_->resident()}, std::move(second_));
@@ -388,9 +390,12 @@ bool Session::epoch_ended(const EpochReport& epoch) {
   return changed;
 }
 
-// The number of the next pass through the model, of all ranks.
-void Session::write_pass(int64_t step) {
-  const Division division = division_of(*experiment_, ranks());
+// The counters of the step program, after so many steps.
+void Session::write_counters(int64_t step) {
+  write_scalar<int64_t>(variables(), variable::kStep, step);
+  if (length_.shift != 0) write_scalar<int64_t>(variables(), variable::kPosition, step + length_.shift);
+  // The number of the next pass through the model, of all ranks.
+  const Division division = data_->division();
   if (division.parts == 1 && !division.divided) return;
   write_scalar<int64_t>(variables(), variable::kPass, step * division.parts + division.mine.begin);
 }

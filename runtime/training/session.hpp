@@ -23,6 +23,7 @@
 #include "training/programs.hpp"
 #include "training/schedule/schedule.hpp"
 #include "training/streamed_program.hpp"
+#include "training/training_length.hpp"
 #include "training/training_state.hpp"
 
 namespace gpunn::training {
@@ -48,9 +49,10 @@ class Session {
   static Session open(const Experiment& experiment, execution::Profiler* profiler = nullptr,
                       EvaluationPart part = EvaluationPart::validation);
   // The same with a data set that is already there: load_for()'s, or one of the sizes alone for a plan.
-  // With a team it is one of the ranks that train together; each of them opens a session.
+  // With a team it is one of the ranks that train together; each of them opens a session. With an origin it goes on
+  // from there, and is given that state by restore_state().
   static Session open(const Experiment& experiment, Dataset dataset, execution::Profiler* profiler = nullptr,
-                      std::shared_ptr<distributed::Team> team = nullptr);
+                      std::shared_ptr<distributed::Team> team = nullptr, const Origin& origin = {});
   // Plans the first of this many ranks, without running it.
   static Session open_planned(const Experiment& experiment, Dataset dataset, int world);
   Session(Session&&) noexcept;
@@ -70,8 +72,9 @@ class Session {
   Ranks ranks() const { return ranks_; }
   const ParameterLayout& layout() const { return state_->parameters(); }
   const ParameterLayout& buffers() const { return state_->buffers(); }
-  int64_t steps_per_epoch() const { return steps_per_epoch_; }
-  int64_t total_steps() const { return total_steps_; }
+  const TrainingLength& length() const { return length_; }
+  int64_t steps_per_epoch() const { return length_.steps_per_epoch; }
+  int64_t total_steps() const { return length_.steps; }
   int64_t samples_per_step() const { return experiment_->data.batch_size * experiment_->accumulate; }
   // "WARNING: ..." for the user: another data set in place of a missing one, copies through the host. Empty: none.
   std::string notice() const;
@@ -143,7 +146,7 @@ class Session {
   execution::RunnableProgram compile_training() const;
   LongWork evaluation_work() const;
   void advance(LongWork& work, int64_t batches);
-  void write_pass(int64_t step);
+  void write_counters(int64_t step);
   EvalReport evaluate_singles(const std::function<void(const RowOutputs&)>& look);
   // Of an evaluated row with a size of its own.
   struct SingleRow;
@@ -168,7 +171,7 @@ class Session {
   std::unique_ptr<execution::ProgramRunner> runner_;
   std::unique_ptr<DataFeed> data_;
   std::unique_ptr<TrainingState> state_;
-  int64_t steps_per_epoch_ = 0, total_steps_ = 0;
+  TrainingLength length_;
   Schedule schedule_;
   std::unique_ptr<StreamedProgram> training_, evaluation_;
   std::vector<std::unique_ptr<execution::RunnableProgram>> singles_;  // of evaluated rows with sizes of their own

@@ -45,10 +45,13 @@ void Session::save_state(storage::Checkpoint& checkpoint) {
   }
   const int64_t done = step();
   schedule_.save(checkpoint);
-  // The sampler, the schedule but for what it saved itself, and all random numbers are functions of the step; they are
-  // named so that a reader of the file need not know.
+  // The schedule but for what it saved itself, and all random numbers are functions of the step; they are named so that
+  // a reader of the file need not know.
   checkpoint.counters["step"] = done;
-  checkpoint.counters["sampler_position"] = done % steps_per_epoch_;
+  checkpoint.counters["epoch"] = length_.epoch_of(done);
+  checkpoint.counters["sampler_position"] = length_.in_epoch(done);
+  checkpoint.counters["steps_per_epoch"] = steps_per_epoch();
+  checkpoint.counters["total_steps"] = total_steps();
   checkpoint.counters["random_counter"] = done;
   checkpoint.counters["schedule_position"] = done;
 }
@@ -73,8 +76,7 @@ void Session::restore_state(const storage::Checkpoint& checkpoint) {
       if (stored != nullptr) variables().write(name, stored->values);
     }
   }
-  variables().write(variable::kStep, std::as_bytes(std::span(&step->second, 1)));
-  write_pass(step->second);
+  write_counters(step->second);
   if (training_->stream != nullptr) training_->stream->seek(step->second);
   schedule_.restore(checkpoint, step->second);
   upload_rates();

@@ -14,6 +14,7 @@
 #include "training/profiled.hpp"
 #include "training/rank_files.hpp"
 #include "training/rank_team.hpp"
+#include "training/resumed_settings.hpp"
 #include "training/trainer.hpp"
 #include "training/transfer.hpp"
 
@@ -110,17 +111,16 @@ RunResult resume_session(const std::filesystem::path& run, const std::vector<Ove
   const storage::Checkpoint checkpoint =
       team == nullptr ? storage::load_checkpoint(last) : training::load_on_all_ranks(*team, last);
   Experiment experiment = training::experiment_of(checkpoint, last, overrides);
-  if (const std::filesystem::path resolved = run / "resolved.yaml"; writes && path_exists(resolved)) {
-    const std::string expected = parse_experiment(read_text(resolved), resolved.string()).name;
-    if (expected != experiment.name) {
-      throw Error(last.string() + ": a checkpoint of another experiment, '" + experiment.name +
-                      "'; this folder is a run of '" + expected + "'",
-                  ExitCode::usage);
-    }
-  }
+  if (writes) training::require_own_checkpoint(run, last, experiment.name);
   // A path within the folder, which may have been moved.
   if (experiment.init_from.file.filename() == kInitialWeights && path_exists(run / kInitialWeights)) {
     experiment.init_from.file = kInitialWeights;
+  }
+  if (options.keep_schedule) training::keep_schedule(experiment, checkpoint, last);
+  if (writes && options.listener != nullptr) {
+    for (const std::string& notice : training::edited_files_notices(run, checkpoint, overrides)) {
+      options.listener->on_message(notice);
+    }
   }
   // Not "auto", which may choose another one today.
   const bool chosen = std::ranges::any_of(overrides, [](const Override& o) { return o.key == "backend"; });
@@ -128,7 +128,7 @@ RunResult resume_session(const std::filesystem::path& run, const std::vector<Ove
   return profiled(experiment, options, [&](execution::Profiler* profiler) {
     Dataset dataset = data(experiment);
     training::take_target_scale(checkpoint, dataset);
-    Session session = Session::open(experiment, std::move(dataset), profiler, team);
+    Session session = Session::open(experiment, std::move(dataset), profiler, team, training::origin_of(checkpoint));
     training::require_equal_ranks(session);
     Trainer trainer(session, folder, options);
     trainer.begin(checkpoint);

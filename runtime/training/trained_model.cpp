@@ -37,9 +37,15 @@ const std::vector<storage::StoredTensor>& evaluated_parameters(const storage::Ch
   return average != checkpoint.optimizer.end() ? average->second : checkpoint.parameters;
 }
 
+const std::vector<storage::StoredTensor>& evaluated_buffers(const storage::Checkpoint& checkpoint) {
+  const auto average = checkpoint.optimizer.find(variable::kAverageBuffers);
+  return average != checkpoint.optimizer.end() ? average->second : checkpoint.buffers;
+}
+
 std::vector<storage::StoredTensor> model_tensors(const storage::Checkpoint& checkpoint) {
   std::vector<storage::StoredTensor> tensors = evaluated_parameters(checkpoint);
-  tensors.insert(tensors.end(), checkpoint.buffers.begin(), checkpoint.buffers.end());
+  const std::vector<storage::StoredTensor>& buffers = evaluated_buffers(checkpoint);
+  tensors.insert(tensors.end(), buffers.begin(), buffers.end());
   return tensors;
 }
 

@@ -31,7 +31,11 @@ TrainedFile read_trained(const std::filesystem::path& path, const std::vector<Ov
 // The parameters that a model is evaluated with: the trained ones, or their average if the training kept one.
 const std::vector<storage::StoredTensor>& evaluated_parameters(const storage::Checkpoint& checkpoint);
 
-// These and the buffers.
+// The buffers that belong to them. A checkpoint of an earlier version has no average of its buffers, so it has the
+// buffers of the last step only.
+const std::vector<storage::StoredTensor>& evaluated_buffers(const storage::Checkpoint& checkpoint);
+
+// Both together.
 std::vector<storage::StoredTensor> model_tensors(const storage::Checkpoint& checkpoint);
 
 // Opens what read_trained() returns with its parameters and its data set, ready to evaluate. Announces a data set that

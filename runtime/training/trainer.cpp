@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <utility>
 
 #include "config/values.hpp"
 #include "training/check/summary.hpp"
@@ -62,6 +64,7 @@ void Trainer::say(const std::string& text) {
 void Trainer::begin() { begin_folder(); }
 
 void Trainer::begin_folder() {
+  given_ = session_.experiment().text;
   folder_.write_given(session_.experiment());
   folder_.write_resolved(session_.experiment());
   folder_.write_environment(environment_record(session_), "environment.json");
@@ -93,13 +96,20 @@ void Trainer::begin(const storage::Checkpoint& from) {
   }
   progress_ = {.best = metric("best"),
                .best_epoch = counter("best_epoch"),
+               .best_step = counter("best_step"),
                .watched = metric("watched"),
                .watched_epoch = counter("watched_epoch"),
                .stale_epochs = counter("stale_epochs")};
   step_ = looked_at_ = session_.step();
+  rows_ = std::max<int64_t>(counter("rows") - std::llround(session_.totals().count), 0);
+  given_ = from.given;
   snapshot_ = from;
+  const bool resumable = !folder_.is_none() && !folder_.is_new();
+  const std::string stretched = stretched_schedule_notice(session_, step_, counter("total_steps"), resumable);
+  if (!stretched.empty() && !finished()) say(stretched);
   if (folder_.is_new()) return begin_folder();
-  folder_.rewind(step_, session_.task(), session_.dataset().evaluated);
+  const bool goes_on = !finished() && session_.length().in_epoch(step_) != 0;
+  folder_.rewind(step_, goes_on, session_.task(), session_.dataset().evaluated);
   folder_.write_resolved(session_.experiment());
   folder_.write_environment(environment_record(session_), "environment-from-step-" + std::to_string(step_) + ".json");
   if (!data_notice.empty()) say(data_notice);
@@ -193,7 +203,7 @@ std::vector<std::string> Trainer::next_commands() const {
 // Of the last epoch's weights, or where the experiment asks for it of the best's, which the session then has.
 EvalReport Trainer::final_evaluation() {
   const auto& stopping = session_.experiment().early_stopping;
-  const bool last_is_best = progress_.best_epoch * session_.steps_per_epoch() >= step_;
+  const bool last_is_best = progress_.best_step >= step_;
   if (stopping && stopping->restore_best && !result_.interrupted && progress_.best_epoch > 0 && !last_is_best) {
     session_.restore_parameters(best_checkpoint());
     say("ends with the weights of epoch " + std::to_string(progress_.best_epoch) + ", the best by " +
@@ -221,13 +231,17 @@ void Trainer::set_stepping(bool stepping) {
 void Trainer::train_epoch() {
   const Experiment& experiment = session_.experiment();
   const int64_t per_epoch = session_.steps_per_epoch();
-  const int64_t end = std::min((step_ / per_epoch + 1) * per_epoch, session_.total_steps());
+  const TrainingLength& length = session_.length();
+  const int64_t end = std::min(length.end_of_epoch(step_), session_.total_steps());
   const int64_t record_every =
       experiment.log_every_steps > 0 ? experiment.log_every_steps : std::max<int64_t>(per_epoch / 10, 1);
   epoch_first_step_ = step_;
   epoch_seconds_ = 0;
   loader_before_ = session_.loader();
-  if (step_ % per_epoch == 0) session_.reset_totals();
+  if (length.in_epoch(step_) == 0) {
+    rows_ += std::llround(session_.totals().count);
+    session_.reset_totals();
+  }
 
   auto start = Clock::now();
   last_report_ = start;
@@ -240,7 +254,7 @@ void Trainer::train_epoch() {
                                              kLossHistorySize - (step_ - looked_at_)}));
     if (stop_requested()) break;
     run_ahead(steps);
-    const bool record = step_ % record_every == 0 && step_ < end;
+    const bool record = step_ % record_every == 0 && length.in_epoch(step_) != 0;
     const bool save_now =
         experiment.checkpoint.every_steps > 0 && step_ % experiment.checkpoint.every_steps == 0 && step_ < end;
     const bool history_full = step_ - looked_at_ >= kLossHistorySize;
@@ -327,7 +341,7 @@ void Trainer::diverged(int64_t step, const std::string& what) {
   const std::string before = folder_.is_none() ? "The weights are those of the end of the last epoch"
                                                : "The last checkpoint, " + folder_.last().string() + ", is from before";
   const std::string text = what + " at step " + std::to_string(step + 1) + " (epoch " +
-                           std::to_string(step / session_.steps_per_epoch() + 1) + "): " + culprit + ". " + before +
+                           std::to_string(session_.length().epoch_of(step) + 1) + "): " + culprit + ". " + before +
                            ". Try a smaller optimizer.learning_rate.";
   if (session_.team() != nullptr) throw SharedError(text, ExitCode::diverged);
   throw Error(text, ExitCode::diverged);
@@ -340,7 +354,7 @@ void Trainer::device_lost(const DeviceLostError& error) {
                             : in_flight_ == 1 ? "in step " + std::to_string(first)
                                               : "in step " + std::to_string(first) + " or one of the " +
                                                     std::to_string(in_flight_ - 1) + " after it";
-  const int64_t epoch = std::max<int64_t>(last - 1, 0) / session_.steps_per_epoch() + 1;
+  const int64_t epoch = session_.length().epoch_of(std::max<int64_t>(last - 1, 0)) + 1;
   const std::string what = "the device was lost " + which + " (epoch " + std::to_string(epoch) + "): " + error.what();
   if (!options_.program.empty()) say("the device was lost; a new process repeats the steps to find the op");
   if (folder_.is_none()) throw DeviceLostError(what + ". The weights are those of the end of the last epoch");
@@ -354,14 +368,14 @@ void Trainer::device_lost(const DeviceLostError& error) {
 }
 
 void Trainer::report(bool record) {
-  const int64_t per_epoch = session_.steps_per_epoch();
+  const TrainingLength& length = session_.length();
   const Totals totals = session_.totals();
   const int64_t done_here = step_ - epoch_first_step_;
   StepReport report;
-  report.epoch = (step_ - 1) / per_epoch + 1;
+  report.epoch = length.epoch_of(step_ - 1) + 1;
   report.epochs = session_.experiment().epochs;
-  report.step = (step_ - 1) % per_epoch + 1;
-  report.steps = per_epoch;
+  report.step = length.in_epoch(step_ - 1) + 1;
+  report.steps = length.steps_per_epoch;
   report.global_step = step_;
   report.loss = totals.mean_loss();
   report.scores = scores_of(session_.task(), Of::training, totals, session_.dataset().classes);
@@ -419,10 +433,14 @@ void Trainer::tell_if_never_best() {
 
 void Trainer::finish_epoch() {
   const Experiment& experiment = session_.experiment();
-  const int64_t per_epoch = session_.steps_per_epoch();
+  const TrainingLength& length = session_.length();
+  // The rest of an epoch that training.max_steps cuts short may still come. Until then nothing is decided by a part of
+  // it: a run that is resumed is the straight run.
+  const bool whole = length.in_epoch(step_) == 0;
+  const Progress before = progress_;
   const Totals totals = session_.totals();
   EpochReport epoch;
-  epoch.epoch = (step_ - 1) / per_epoch + 1;
+  epoch.epoch = length.epoch_of(step_ - 1) + 1;
   epoch.global_step = step_;
   epoch.train_loss = totals.mean_loss();
   epoch.train_scores = scores_of(session_.task(), Of::training, totals, session_.dataset().classes);
@@ -443,14 +461,19 @@ void Trainer::finish_epoch() {
 
   const double value = value_of(experiment.checkpoint.monitor, epoch);
   const double best = progress_.best_epoch == 0 ? kUndefined : progress_.best;
-  epoch.best = is_better(tasks::monitored(experiment.checkpoint.monitor), value, best);
+  epoch.best =
+      (whole || progress_.best_epoch == 0) && is_better(tasks::monitored(experiment.checkpoint.monitor), value, best);
   if (epoch.best) {
     progress_.best = value;
     progress_.best_epoch = epoch.epoch;
+    progress_.best_step = step_;
   }
-  if (experiment.early_stopping) watch(*experiment.early_stopping, epoch);
+  if (experiment.early_stopping && whole) watch(*experiment.early_stopping, epoch);
 
-  std::string line = "epoch " + std::to_string(epoch.epoch) + ": " +
+  const std::string part_done = whole ? ""
+                                      : ", " + std::to_string(length.in_epoch(step_)) + " of its " +
+                                            std::to_string(length.steps_per_epoch) + " steps";
+  std::string line = "epoch " + std::to_string(epoch.epoch) + part_done + ": " +
                      (evaluated ? part + " loss " + std::to_string(epoch.evaluation.loss)
                                 : "training loss " + std::to_string(epoch.train_loss));
   for (const Score& score : epoch.evaluation.scores) {
@@ -465,7 +488,7 @@ void Trainer::finish_epoch() {
   folder_.log(line);
   // The record comes first: a kill between the two leaves a record too many, which resuming takes back.
   folder_.record_epoch(epoch);
-  const bool new_rates = session_.epoch_ended(epoch);
+  const bool new_rates = whole && session_.epoch_ended(epoch);
   if (new_rates && step_ < session_.total_steps()) {
     folder_.log("the learning rate is " + config::number_text(session_.learning_rate_of_step(step_)) +
                 " from here on: " + std::get<ReduceOnPlateau>(experiment.schedule.kind).monitor + " does not improve");
@@ -474,7 +497,9 @@ void Trainer::finish_epoch() {
   std::vector<std::filesystem::path> files;
   if (epoch.best) files.push_back(folder_.best());
   if (regular || finished()) files.push_back(folder_.last());
+  const Progress reported = std::exchange(progress_, whole ? progress_ : before);
   save(files);
+  progress_ = reported;
   if (new_rates && files.empty()) take_snapshot();  // steps are replayed at the rates that they had
   const bool ends_with_best = experiment.early_stopping && experiment.early_stopping->restore_best;
   if (folder_.is_none() && ends_with_best && epoch.best) best_ = snapshot_;
@@ -493,13 +518,14 @@ storage::Checkpoint Trainer::checkpoint() {
   pinned.data.dataset = session_.dataset().name;
   pinned.data.offline_fallback.clear();
   state.experiment = resolved_yaml(pinned);
+  state.given = given_;
   state.model = model_info(session_.experiment(), session_.dataset());
   state.backend = session_.backend_name();
   state.created = utc_time();
   session_.save_state(state);
-  state.counters["epoch"] = step_ / session_.steps_per_epoch();
-  state.counters["steps_per_epoch"] = session_.steps_per_epoch();
+  state.counters["rows"] = rows_ + std::llround(session_.totals().count);
   state.counters["best_epoch"] = progress_.best_epoch;
+  state.counters["best_step"] = progress_.best_step;
   state.counters["stale_epochs"] = progress_.stale_epochs;
   state.counters["watched_epoch"] = progress_.watched_epoch;
   state.metrics["best"] = progress_.best;

@@ -30,6 +30,7 @@ class Trainer {
   struct Progress {
     double best = 0;
     int64_t best_epoch = 0;  // 0: none yet
+    int64_t best_step = 0;   // steps done at its end
     double watched = 0;      // of early stopping, at its best
     int64_t watched_epoch = 0;
     int64_t stale_epochs = 0;  // since then
@@ -70,9 +71,11 @@ class Trainer {
   RunOptions options_;
   RunResult result_;
   Progress progress_;
+  std::string given_;                        // the experiment.yaml of the run folder, as it was written
   storage::Checkpoint snapshot_;             // where a diverged run is replayed from
   std::optional<storage::Checkpoint> best_;  // where there is no folder, and the training is to end with it
   int64_t step_ = 0;                         // done
+  int64_t rows_ = 0;                         // seen in the epochs before the one at hand
   int64_t in_flight_ = 0;                    // steps after that which were begun and not waited for
   std::optional<double> gradient_norm_;      // of the last step looked at, where it is recorded
   int64_t looked_at_ = 0;                    // losses of the steps before this one are known to be finite

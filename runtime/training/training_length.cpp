@@ -29,7 +29,15 @@ void require_training_monitor(const Experiment& experiment) {
 
 }  // namespace
 
-TrainingLength training_length(const Experiment& experiment, const Dataset& dataset) {
+Origin origin_of(const storage::Checkpoint& checkpoint) {
+  const auto counter = [&](const char* name) {
+    const auto found = checkpoint.counters.find(name);
+    return found == checkpoint.counters.end() ? int64_t{0} : std::max<int64_t>(found->second, 0);
+  };
+  return {.step = counter("step"), .epoch = counter("epoch"), .in_epoch = counter("sampler_position")};
+}
+
+TrainingLength training_length(const Experiment& experiment, const Dataset& dataset, const Origin& origin) {
   const auto fail = [&](const std::string& message) {
     throw Error(experiment.file.string() + ": " + message, ExitCode::usage);
   };
@@ -56,8 +64,11 @@ TrainingLength training_length(const Experiment& experiment, const Dataset& data
   }
   if (dataset.test.rows() == 0) require_training_monitor(experiment);
   TrainingLength length;
-  length.steps_per_epoch = training_sampling(experiment, SplitType{"train", dataset.train.samples}).steps_per_epoch();
-  length.steps = experiment.epochs * length.steps_per_epoch;
+  const SplitType train{.name = "train", .samples = dataset.train.samples, .brought = dataset.batches != nullptr};
+  length.steps_per_epoch = training_sampling(experiment, train).steps_per_epoch();
+  length.first = origin.step;
+  length.shift = origin.epoch * length.steps_per_epoch + origin.in_epoch - origin.step;
+  length.steps = std::max<int64_t>(experiment.epochs * length.steps_per_epoch - length.shift, 0);
   if (experiment.max_steps > 0) length.steps = std::min(length.steps, experiment.max_steps);
   if (length.steps > kMostSteps) {
     fail(std::to_string(experiment.epochs) + " epochs of " + std::to_string(length.steps_per_epoch) +

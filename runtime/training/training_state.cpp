@@ -10,6 +10,7 @@
 #include "training/optimizer/optimizer_rows.hpp"
 #include "training/optimizer_ops.hpp"
 #include "training/programs.hpp"
+#include "training/trained_model.hpp"
 #include "training/transfer.hpp"
 #include "training/variable_access.hpp"
 
@@ -134,6 +135,10 @@ void TrainingState::initialise(execution::Variables& variables) {
     variables_->create(variable::kAverage, parameters_.type(), Storage::optimizer);
     variables_->write(variable::kAverage, variables_->read(variable::kParameters));
   }
+  if (averages_buffers()) {
+    variables_->create(variable::kAverageBuffers, buffers_.type(), Storage::optimizer);
+    variables_->write(variable::kAverageBuffers, variables_->read(variable::kBuffers));
+  }
   if (scales_loss(experiment_)) {
     variables_->create(variable::kLossScale, {DType::f32, {}}, Storage::state);
     write_scalar(*variables_, variable::kLossScale, kFirstLossScale);
@@ -161,7 +166,9 @@ void TrainingState::initialise_from(const Start& start) {
   };
   const std::vector<std::byte> parameters = take(parameters_, variable::kParameters);
   if (experiment_.ema > 0) variables_->write(variable::kAverage, parameters);
-  if (buffers_.total > 0) take(buffers_, variable::kBuffers);
+  if (buffers_.total == 0) return;
+  const std::vector<std::byte> buffers = take(buffers_, variable::kBuffers);
+  if (averages_buffers()) variables_->write(variable::kAverageBuffers, buffers);
 }
 
 void TrainingState::save(storage::Checkpoint& checkpoint) const {
@@ -176,11 +183,21 @@ void TrainingState::save(storage::Checkpoint& checkpoint) const {
           take_apart(parameters_, whole_row(kept, values, row), kept.which);
     }
   }
+  if (averages_buffers()) {
+    checkpoint.optimizer[variable::kAverageBuffers] = take_apart(buffers_, variables_->read(variable::kAverageBuffers));
+  }
 }
 
 std::string TrainingState::model_mismatches(const storage::Checkpoint& checkpoint) const {
   return training::mismatches(parameters_, checkpoint.parameters, "parameter") +
          training::mismatches(buffers_, checkpoint.buffers, "buffer");
+}
+
+// A checkpoint of an earlier version has none.
+std::string TrainingState::average_buffer_mismatches(const storage::Checkpoint& checkpoint) const {
+  const auto found = checkpoint.optimizer.find(variable::kAverageBuffers);
+  if (!averages_buffers() || found == checkpoint.optimizer.end()) return "";
+  return training::mismatches(buffers_, found->second, "average of buffer");
 }
 
 std::string TrainingState::mismatches(const storage::Checkpoint& checkpoint) const {
@@ -197,8 +214,9 @@ std::string TrainingState::mismatches(const storage::Checkpoint& checkpoint) con
       differences += training::mismatches(parameters_, found->second, "optimizer state '" + state + "' of", which);
     }
   }
+  differences += average_buffer_mismatches(checkpoint);
   for (const auto& [state, tensors] : checkpoint.optimizer) {
-    if (!arrays.contains(state)) {
+    if (!arrays.contains(state) && !(averages_buffers() && state == variable::kAverageBuffers)) {
       differences += "\n  optimizer state '" + state + "' is not one of this optimizer";
     }
   }
@@ -225,6 +243,7 @@ void TrainingState::restore_model(const storage::Checkpoint& checkpoint) {
                        ? "\n  the average of the parameters, training.ema, is missing"
                        : training::mismatches(parameters_, average->second, "average of");
   }
+  differences += average_buffer_mismatches(checkpoint);
   if (!differences.empty()) not_this_model(differences);
   write_model(checkpoint);
   if (experiment_.ema > 0) {
@@ -236,6 +255,9 @@ void TrainingState::write_model(const storage::Checkpoint& checkpoint) {
   variables_->write(variable::kParameters, put_together(parameters_, checkpoint.parameters));
   if (buffers_.total > 0) {
     variables_->write(variable::kBuffers, put_together(buffers_, checkpoint.buffers));
+  }
+  if (averages_buffers()) {
+    variables_->write(variable::kAverageBuffers, put_together(buffers_, evaluated_buffers(checkpoint)));
   }
 }
 

@@ -65,6 +65,8 @@ class TrainingState {
                const std::vector<std::byte>& whole) const;
   void fill(const char* variable, const ParameterLayout& layout, graph::Storage storage);
   void write_model(const storage::Checkpoint& checkpoint);
+  bool averages_buffers() const { return experiment_.ema > 0 && buffers_.total > 0; }
+  std::string average_buffer_mismatches(const storage::Checkpoint& checkpoint) const;
   std::string model_mismatches(const storage::Checkpoint& checkpoint) const;
 
   const Experiment& experiment_;

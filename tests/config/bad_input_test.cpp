@@ -168,7 +168,7 @@ TEST_CASE("keys of another optimizer or schedule") {
         Texts{"e.yaml:3:13: optimizer sgd has no 'betas'; it has learning_rate, momentum, nesterov, weight_decay, l1, "
               "clip_value, clip_norm, groups"});
   CHECK(errors_of(kSound + "schedule: {type: cosine, gamma: 0.5}\n") ==
-        Texts{"e.yaml:3:26: schedule cosine has no 'gamma'; it has per, warmup_epochs, warmup_steps, "
+        Texts{"e.yaml:3:26: schedule cosine has no 'gamma'; it has per, length, warmup_epochs, warmup_steps, "
               "warmup_start_factor, t_0, t_mult, min_learning_rate"});
   CHECK(errors_of(kSound + "schedule: {type: reduce_on_plateau, per: step}\n").size() == 1);
   CHECK(errors_of(kSound + "schedule: {type: step, step_epochs: 2}\n") ==

@@ -305,6 +305,23 @@ class Ranks(unittest.TestCase):
             run = self.train(f"norm{ranks}", ranks, *settings)
             self.assertEqual(self.weights(run), self.weights(alone))
 
+    def test_a_single_last_row_and_averaged_statistics(self):
+        """401 rows: the fourth batch has 101. A run that stops inside an epoch goes on with another number of ranks."""
+        settings = ["training.deterministic=true", "training.micro_batches=4", "training.ema=0.9",
+                    "schedule=constant", "data.drop_last=false", "data.batch_size=100", "data.train_limit=401",
+                    self.model("averaged", "conv2d: {filters: 4, kernel: 5, stride: 2}", "batch_norm:", "relu:",
+                               "flatten:", "linear: {units: 10}")]
+        alone = self.train("single1", 1, *settings)
+        self.assertEqual(self.records(alone)[-1]["global_step"], 8)
+        for ranks in (2, 3):
+            run = self.train(f"single{ranks}", ranks, *settings)
+            self.assertEqual(self.weights(run), self.weights(alone))
+            self.assertEqual(self.losses(run), self.losses(alone))
+        part = self.train("single_part", 2, *settings, "training.max_steps=6")
+        self.command("resume", part, "--quiet", "--devices", 3, "--set", "training.max_steps=0")
+        self.assertEqual(self.weights(part), self.weights(alone))
+        self.assertEqual(len(self.records(part)), len(self.records(alone)))
+
     def test_a_global_batch_norm_gives_the_curve_of_one_rank(self):
         """The last batch has 116 rows, which three ranks can't share out evenly; 20 steps."""
         settings = ["training.global_batch_norm=true", "data.drop_last=false",

@@ -27,11 +27,11 @@ Experiment scheduled(const std::string& schedule, double learning_rate, int64_t 
 
 // The rates of a training of ten epochs of ten steps, from 1.
 std::vector<float> rates_of(const std::string& schedule) {
-  return Schedule(scheduled(schedule, 1, 10), 10, 100).rates();
+  return Schedule(scheduled(schedule, 1, 10), {10, 100}).rates();
 }
 
 std::vector<std::string> warnings_of(const std::string& schedule) {
-  return Schedule(scheduled(schedule, 1, 10), 10, 100).warnings();
+  return Schedule(scheduled(schedule, 1, 10), {10, 100}).warnings();
 }
 
 EpochReport epoch_of(const Experiment& experiment, int64_t epoch, int64_t steps_per_epoch, double value) {
@@ -70,7 +70,7 @@ TEST_CASE("each schedule's rates are PyTorch's") {
     const auto expected = one["rates"].get<std::vector<double>>();
     REQUIRE(expected.size() >= 100);
     const Experiment experiment = scheduled(one["schedule"], one["learning_rate"], epochs);
-    Schedule schedule(experiment, per_epoch, epochs * per_epoch);
+    Schedule schedule(experiment, {per_epoch, epochs * per_epoch});
     if (one.contains("metric")) {
       for (int64_t epoch = 1; epoch <= epochs; ++epoch) {
         schedule.epoch_ended(
@@ -120,7 +120,7 @@ TEST_CASE("the rates of a schedule at its edges") {
   CHECK(rates_of("{type: one_cycle, warmup_epochs: 1}")[10] == Approx(1.0 / 25));
 
   const Experiment single = scheduled("one_cycle", 1, 1);
-  CHECK(std::isfinite(Schedule(single, 1, 1).rates().at(0)));
+  CHECK(std::isfinite(Schedule(single, {1, 1}).rates().at(0)));
 }
 
 TEST_CASE("by epoch, the rate is one throughout each epoch") {
@@ -166,7 +166,7 @@ TEST_CASE("a schedule longer than the training is told") {
 
 TEST_CASE("a rate that reacts drops at once where it may, and never during the warm-up") {
   const Experiment experiment = scheduled("{type: reduce_on_plateau, patience: 7}", 1, 10);
-  Schedule schedule(experiment, 10, 100);
+  Schedule schedule(experiment, {10, 100});
   for (int64_t epoch = 1; epoch <= 9; ++epoch) {
     CHECK(schedule.epoch_ended(epoch_of(experiment, epoch, 10, 1)) == (epoch == 9));
   }
@@ -174,7 +174,7 @@ TEST_CASE("a rate that reacts drops at once where it may, and never during the w
   CHECK(schedule.rates()[90] == Approx(0.1));
 
   const Experiment warm = scheduled("{type: reduce_on_plateau, patience: 0, warmup_epochs: 3}", 1, 10);
-  Schedule rising(warm, 10, 100);
+  Schedule rising(warm, {10, 100});
   for (int64_t epoch = 1; epoch <= 3; ++epoch) CHECK_FALSE(rising.epoch_ended(epoch_of(warm, epoch, 10, 1)));
   CHECK(rising.epoch_ended(epoch_of(warm, 4, 10, 1)));
 }

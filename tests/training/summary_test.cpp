@@ -107,8 +107,8 @@ TEST_CASE("frozen parameters, parts of a batch and an average are counted") {
   CHECK(some.samples_per_step == 40);
   CHECK(some.forward_flops == all.forward_flops);
   CHECK(layer_named(some, "hidden").step_flops ==
-        2 * layer_named(some, "hidden").forward_flops);  // twice, and no gradient
-  CHECK(some.optimizer_bytes == 4 * (2 * 18 + 58));
+        2 * layer_named(some, "hidden").forward_flops);   // twice, and no gradient
+  CHECK(some.optimizer_bytes == 4 * (2 * 18 + 58 + 16));  // adam, and the averages of parameters and statistics
   CHECK_THAT(some.notice, Contains("optimizer.type=adam (was sgd) drops momentum") && Contains("freeze_statistics"));
   CHECK_THROWS_WITH(summarize({.file = file, .overrides = {{"training.freeze", "hiden.*"}}, .input = {}}),
                     Contains("matches no parameter"));

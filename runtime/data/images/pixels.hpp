@@ -9,8 +9,8 @@ namespace gpunn::data {
 // The pixels of a damaged file that a decoder gives: none but an error (`all`), or those that can be read.
 enum class Pixels { all, readable };
 
-// Decodes by `decode(Pixels)`. A sound file is decoded once; only a damaged one is decoded again, with `damage`, for the
-// pixels that can be read. `damage` then becomes the error.
+// Decodes by `decode(Pixels)`. A sound file is decoded once; only a damaged one is decoded again, with `damage`, for
+// the pixels that can be read. `damage` then becomes the error.
 template <class Decode>
 auto decoded(std::string* damage, const Decode& decode) {
   try {

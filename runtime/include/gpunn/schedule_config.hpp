@@ -71,6 +71,7 @@ struct ReduceOnPlateau {
 // The section `schedule` of an experiment.
 struct ScheduleConfig {
   SchedulePer per = SchedulePer::epoch_fraction;  // how often the rate changes; epoch_fraction: at each step
+  double length = 0;                              // of the whole schedule; 0: the training's
   double warmup_epochs = 0;                       // linear, before any schedule; give either this or
   int64_t warmup_steps = 0;
   double warmup_start_factor = 0;  // share of the first rate; 0: 1 / (length + 1), so that all rises are equal

@@ -135,6 +135,8 @@ struct RunOptions {
   // The program gpunn, which is started to find the op at which a device was lost (`gpunn diagnose`). Empty: the error
   // says how to search for it.
   std::filesystem::path program = {};
+  // resume(): the schedule keeps the length that it had, although the training becomes longer or shorter.
+  bool keep_schedule = false;
   // This process is one of several that train together: all of them call the same function with the same experiment.
   // Rank 0 has the run folder; the results of the others name none.
   std::optional<RankPlace> place = {};

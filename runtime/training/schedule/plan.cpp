@@ -65,7 +65,7 @@ std::vector<chart::Point> thinned(const ScheduleReport& report) {
 ScheduleReport plan_schedule(const Experiment& experiment) {
   const Dataset dataset = training::sizes_for_training(experiment.data);
   const training::TrainingLength length = training::training_length(experiment, dataset);
-  const training::Schedule schedule(experiment, length.steps_per_epoch, length.steps);
+  const training::Schedule schedule(experiment, length);
   const training::ScheduleRow& row = config::row_of(training::schedule_rows(), experiment.schedule);
   ScheduleReport report;
   for (const std::string& notice :

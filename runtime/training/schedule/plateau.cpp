@@ -1,8 +1,9 @@
 #include "training/schedule/plateau.hpp"
 
 #include <algorithm>
+#include <cmath>
 
-#include "tasks/task.hpp"
+#include "training/metric.hpp"
 
 namespace gpunn::training {
 
@@ -23,11 +24,14 @@ constexpr const char* kCooldown = "plateau_cooldown_epochs";
 bool Plateau::improves(const ReduceOnPlateau& config, double value) const {
   if (!best_ || !is_defined(*best_)) return true;
   const double best = *best_;
-  const bool larger = tasks::monitored(config.monitor).larger_is_better;
   if (config.threshold_mode == ThresholdMode::absolute) {
-    return larger ? value > best + config.threshold : value < best - config.threshold;
+    return training::improves(config.monitor, value, best, config.threshold);
   }
-  return larger ? value > best * (1 + config.threshold) : value < best * (1 - config.threshold);
+  // A share of the size of the best value. PyTorch has a share of the value itself: below 0, it takes a value that is a
+  // little worse for an improvement.
+  const bool larger = tasks::monitored(config.monitor).larger_is_better;
+  const double share = std::copysign(config.threshold, best);
+  return training::improves(config.monitor, value, best * (larger ? 1 + share : 1 - share), 0);
 }
 
 bool Plateau::observe(const ReduceOnPlateau& config, double base, double value) {

@@ -9,7 +9,8 @@
 
 namespace gpunn::training {
 
-// reduce_on_plateau: lowers the rate when a metric no longer improves, as PyTorch's ReduceLROnPlateau (version 2.11).
+// reduce_on_plateau: lowers the rate when a metric no longer improves, as PyTorch's ReduceLROnPlateau (version 2.11)
+// but for a relative threshold below 0.
 class Plateau {
  public:
   // Takes the metric after one more epoch. True if the rate changed. An undefined value changes nothing.

@@ -11,6 +11,7 @@
 #include "storage/checkpoint.hpp"
 #include "training/schedule/kinds/schedule_rows.hpp"
 #include "training/schedule/plateau.hpp"
+#include "training/training_length.hpp"
 
 namespace gpunn::training {
 
@@ -20,9 +21,10 @@ class Schedule {
  public:
   Schedule() = default;
   // Throws Error(usage) if the warm-up is longer than the training, or a rate is invalid.
-  Schedule(const Experiment& experiment, int64_t steps_per_epoch, int64_t steps);
+  Schedule(const Experiment& experiment, const TrainingLength& length);
 
   const std::vector<float>& rates() const { return rates_; }
+  double rate_of(int64_t step) const;  // of any step of the session, and of those after it
   // True if the rates of the steps after `epoch` have changed.
   bool epoch_ended(const EpochReport& epoch);
 
@@ -43,7 +45,9 @@ class Schedule {
  private:
   double tick_of(int64_t step) const;
   double rate_after_warmup(double tick) const;
-  double rate_at(double tick) const;
+  // Of the warm-up, in the unit that its key has: steps done, or ticks.
+  double warmup_done(int64_t step) const;
+  double warmup_length() const;
   void fill(int64_t from);
   int64_t step_of(double tick) const;
   std::string length_text(double ticks) const;
@@ -55,8 +59,11 @@ class Schedule {
   const ScheduleRow* row_ = &schedule_rows().front();
   Curve curve_;
   Plateau plateau_;
-  int64_t steps_per_tick_ = 1, steps_per_epoch_ = 1;
+  TrainingLength length_{.steps_per_epoch = 1};
   std::vector<float> rates_;
 };
+
+// The length of a training in the unit of schedule.length.
+double schedule_length(const Experiment& experiment, const TrainingLength& length);
 
 }  // namespace gpunn::training

@@ -15,9 +15,9 @@ std::string Schedule::length_text(double ticks) const {
 
 // The earliest step that a drop of reduce_on_plateau may come before: the first epoch that counts is an improvement.
 int64_t Schedule::first_drop(const ReduceOnPlateau& config) const {
-  const auto per_epoch = static_cast<double>(steps_per_epoch_);
+  const auto per_epoch = static_cast<double>(length_.steps_per_epoch);
   const auto counted = static_cast<int64_t>(std::max(std::ceil(curve_.warmup / per_epoch), 1.0));
-  return (counted + config.patience + 1) * steps_per_epoch_;
+  return (counted + config.patience + 1) * length_.steps_per_epoch;
 }
 
 std::vector<std::string> Schedule::warnings() const {

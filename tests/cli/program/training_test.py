@@ -142,6 +142,34 @@ class Training(ProgramTest):
             self.assertIn(f"{part} loss</th>", page)
             self.assertIn("<dt>Test accuracy</dt>", page)
 
+    def test_a_longer_resume_names_the_rates_and_keeps_the_schedule(self):
+        settings = ("--set", "schedule={type: cosine, min_learning_rate: 0.001}", "--epochs", "2")
+        runs = []
+        for name in ("stretched", "kept"):
+            done = self.gpunn(*self.points("--runs", name, *settings))
+            runs.append(self.folder / re.search(r"(?m)^run +(.+)$", done.stdout).group(1))
+        told = self.gpunn("resume", runs[0], "--epochs", "4").stderr
+        self.assertRegex(told, r"WARNING: schedule cosine was made for \d+ steps and now extends over \d+: the next "
+                               r"learning rate is 0\.\d+, by the old schedule it would be 0\.001\. To keep the old one, "
+                               r"resume with --keep-schedule, which sets schedule\.length to 2")
+        told = self.gpunn("resume", runs[1], "--epochs", "4", "--keep-schedule").stderr
+        self.assertNotIn("schedule cosine", told)
+        rows = [line.split(",") for line in (runs[1] / "metrics.csv").read_text().splitlines()]
+        rate = rows[0].index("learning_rate")
+        self.assertEqual([round(float(row[rate]), 6) for row in rows[3:]], [0.001, 0.001])
+        self.assertIn("--keep-schedule", self.gpunn("resume", "--help").stdout)
+
+    def test_an_edited_experiment_is_not_taken_without_a_word(self):
+        done = self.gpunn(*self.points("--runs", "edited", "--epochs", "1"))
+        run = self.folder / re.search(r"(?m)^run +(.+)$", done.stdout).group(1)
+        file = run / "experiment.yaml"
+        file.write_text(file.read_text() + "runs: elsewhere\n")
+        told = self.gpunn("resume", run, "--epochs", "2").stderr
+        self.assertIn("experiment.yaml differs from it, which changes nothing", told)
+        self.assertIn("--set runs=elsewhere", told)
+        file.unlink()
+        self.assertNotIn("experiment.yaml", self.gpunn("resume", run, "--epochs", "3").stderr)
+
     def test_a_run_of_an_earlier_version_is_reported_and_resumed(self):
         done = self.gpunn(*self.points("--runs", "old", "--epochs", "2", "--set", "data.validation_fraction=0.1"))
         run = self.folder / re.search(r"(?m)^run +(.+)$", done.stdout).group(1)

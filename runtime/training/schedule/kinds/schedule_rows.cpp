@@ -28,6 +28,13 @@ void check_warmup(const Experiment& experiment, const config::GivenKeys& given, 
                                    ") must be at most training.epochs (" + std::to_string(experiment.epochs) + ")");
   }
   if (s.per == SchedulePer::epoch) check.require_whole("warmup_epochs", s.warmup_epochs);
+  check.require_whole("length", s.length);
+  const bool by_step = s.per == SchedulePer::step;
+  const double warmup = by_step ? static_cast<double>(s.warmup_steps) : s.warmup_epochs;
+  if (s.length > 0 && warmup > s.length) {
+    check.add("length", "schedule.length (" + number_text(s.length) + ") must be at least schedule.warmup_" +
+                            (by_step ? "steps (" : "epochs (") + number_text(warmup) + ")");
+  }
 }
 
 // The key that a rate grows by, or the type.
@@ -98,6 +105,10 @@ std::vector<config::KeyOf<ScheduleConfig>> schedule_keys() {
            choice("per", &S::per, {"epoch_fraction", "epoch", "step"},
                   "When the rate changes, and the unit of lengths: with each step, lengths in epochs; with each "
                   "`epoch`, lengths in epochs; with each `step`, lengths in steps.")),
+      only(known_beforehand,
+           number("length", &S::length, between(0, kMostSteps),
+                  "The length of the schedule with its warm-up. Later steps keep its last rate. 0: the length of the "
+                  "training.")),
       number("warmup_epochs", &S::warmup_epochs, between(0, kMostEpochs),
              "Epochs in which the learning rate rises linearly to the start of the schedule."),
       integer("warmup_steps", &S::warmup_steps, between(0, kMostSteps),
