@@ -92,12 +92,17 @@ uint64_t free_in_group(const fs::path& root, const std::string& membership) {
   return least;
 }
 
-uint64_t free_host_memory() {
+uint64_t free_physical_memory() {
   const uint64_t available = number_behind("/proc/meminfo", "MemAvailable:") * 1024;
   std::ifstream groups("/proc/self/cgroup");
   const std::string membership{std::istreambuf_iterator<char>(groups), {}};
-  const uint64_t least = std::min(
-      {available == 0 ? UINT64_MAX : available, free_in_group("/sys/fs/cgroup", membership), free_address_space()});
+  const uint64_t least = std::min(available == 0 ? UINT64_MAX : available, free_in_group("/sys/fs/cgroup", membership));
+  return least == UINT64_MAX ? 0 : std::max<uint64_t>(least, 1);
+}
+
+uint64_t free_host_memory() {
+  const uint64_t physical = free_physical_memory();
+  const uint64_t least = std::min(physical == 0 ? UINT64_MAX : physical, free_address_space());
   return least == UINT64_MAX ? 0 : std::max<uint64_t>(least, 1);
 }
 

@@ -10,6 +10,9 @@ namespace gpunn {
 // control group (a container, a batch job) or `ulimit -v` limits it. 0: unknown.
 uint64_t free_host_memory();
 
+// As free_host_memory, without `ulimit -v`: memory that the process has allocated and not yet used counts as free.
+uint64_t free_physical_memory();
+
 // Throws Error(missing) "WHAT needs 12.0 GiB of memory, and 3.0 GiB are free" before the kernel has a reason to end it.
 void require_host_memory(uint64_t bytes, const std::string& what);
 

@@ -10,12 +10,12 @@
 #include <string_view>
 #include <utility>
 
+#include "common/host_memory.hpp"
 #include "common/text.hpp"
 #include "data/parallel.hpp"
 #include "execution/compiler.hpp"
 #include "execution/profiler.hpp"
 #include "inference/saved_engine.hpp"
-#include "training/memory_check.hpp"
 #include "training/programs.hpp"
 
 namespace gpunn::inference {
@@ -31,6 +31,7 @@ constexpr int kRunsToPrepare = 2;
 constexpr int64_t kCopyPiece = 512 * 1024;
 constexpr int64_t kLargeArray = 4 * 1024 * 1024;
 constexpr int64_t kCopyThreads = 8;
+constexpr uint64_t kNotWorthALook = uint64_t{64} << 20;  // at the free memory of the system
 
 // Calls copy(first, last) for pieces of an array, on several threads if it is large.
 void copy_in_pieces(uint64_t bytes, const std::function<void(int64_t first, int64_t last)>& copy) {
@@ -85,13 +86,10 @@ Context::Context(const ForwardModel& model, std::unique_ptr<execution::Backend> 
   write_values(variables_, variable::kRows, {DType::i32, {model_.max_batch}}, Storage::data, rows);
 
   const TensorType input = forward_rows(model_.info.input.sample, model_.max_batch);
+  input_address_ = variables_.create(variable::kInput, input, Storage::data);
+  if (!on_host_) staged_input_ = backend_->allocate(input.bytes(), GPUNN_MEMORY_PINNED);
   std::vector<const char*> outputs = {variable::kLogits};
   if (model_.has_task()) outputs.push_back(variable::kPredictions);
-  uint64_t needed = largest.plan.arena_bytes + input.bytes();
-  for (const char* name : outputs) needed += forward_rows(output_row(largest.graph, name), model_.max_batch).bytes();
-  require_memory(needed, model_.max_batch);
-  if (!on_host_) staged_input_ = backend_->allocate(input.bytes(), GPUNN_MEMORY_PINNED);
-  input_address_ = variables_.create(variable::kInput, input, Storage::data);
   for (const char* name : outputs) {
     const TensorType row = output_row(largest.graph, name);
     const TensorType type = forward_rows(row, model_.max_batch);
@@ -186,14 +184,10 @@ void Context::write_constants(const Weights& weights) {
   }
 }
 
-// The operating system promises more memory than it has, and ends a process that uses it.
-void Context::require_memory(uint64_t bytes, int64_t rows) const {
-  if (!on_host_) return;
-  const uint64_t free = training::with_host_limits(backend_->info()).free_bytes;
+void require_call_memory(int64_t rows, uint64_t bytes, uint64_t free) {
   if (free == 0 || bytes <= free) return;
   throw execution::OutOfMemory("calls of " + std::to_string(rows) + " rows need " + human_bytes(bytes) +
-                               " of memory, and " + human_bytes(free) +
-                               " are free; open the model with a max_batch of " + "fewer rows");
+                               " of memory, and " + human_bytes(free) + " are free; give fewer rows in a call");
 }
 
 void Context::count_memory() {
@@ -209,9 +203,17 @@ std::unique_ptr<execution::Executable> Context::make_executable(int64_t rows) {
   if (program.plan.arena_bytes > arena_.bytes()) {  // fewer rows may take other kernels, with more scratch memory
     for (auto& bound : executables_) bound.reset();
     arena_ = {};
-    require_memory(program.plan.arena_bytes, rows);
+    used_bytes_ = 0;
     arena_ = backend_->allocate(program.plan.arena_bytes);
   }
+  uint64_t row_bytes = model_.info.input.sample.bytes();
+  for (const uint64_t bytes : row_bytes_) row_bytes += bytes;
+  const uint64_t needed = program.plan.arena_bytes + static_cast<uint64_t>(rows) * row_bytes;
+  // The operating system promises more memory than it has, and ends a process that uses it.
+  if (on_host_ && needed > used_bytes_ + kNotWorthALook) {
+    require_call_memory(rows, needed - used_bytes_, free_physical_memory());
+  }
+  used_bytes_ = std::max(used_bytes_, needed);
   auto made = std::make_unique<execution::Executable>(*backend_, variables_, program, arena_.data());
   for (int i = 0; i < kRunsToPrepare; ++i) made->run();
   backend_->synchronize();

@@ -33,6 +33,10 @@ struct SharedConstants {
   std::map<std::string, const execution::Variables*> owners;  // by name
 };
 
+// Throws OutOfMemory if a call of `rows` rows uses `bytes` more memory of the host, and less is `free`; 0 means
+// unknown.
+void require_call_memory(int64_t rows, uint64_t bytes, uint64_t free);
+
 // The resources of one call at a time: an opened backend with a stream, the activations, and an executable for each
 // number of rows so far. One thread at a time uses it.
 class Context {
@@ -64,8 +68,6 @@ class Context {
   execution::Executable& executable(int64_t rows);
   std::unique_ptr<execution::Executable> make_executable(int64_t rows);
   std::unique_ptr<execution::Executable> make_executable_of_file(int64_t rows);
-  // Throws OutOfMemory if calls of so many rows need more than the host has free.
-  void require_memory(uint64_t bytes, int64_t rows) const;
   void count_memory();
   void write_constants(const Weights& weights);  // of an engine file
   void make_constants(const execution::CompiledProgram& making, const graph::Graph& program);
@@ -84,6 +86,7 @@ class Context {
   std::vector<const void*> output_addresses_;  // on the device
   void* input_address_ = nullptr;
   execution::Buffer arena_;
+  uint64_t used_bytes_ = 0;  // of activations, inputs and outputs, by the largest call so far
   std::atomic<uint64_t> memory_bytes_ = 0;
   std::vector<std::unique_ptr<execution::Executable>> executables_;  // by rows less one
 };

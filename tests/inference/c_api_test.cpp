@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "catch.hpp"
+#include "inference/context.hpp"
 #include "inference/models.hpp"
 
 using namespace gpunn;
@@ -279,6 +280,15 @@ TEST_CASE("counts and sizes that no memory holds are refused, and nothing is rea
   CHECK(logits == std::vector<float>(10, -1.0F));
   CHECK(gpunn_model_run(model, 1, &in, 1, &out, 1) == GPUNN_DONE);
   CHECK(gpunn_model_destroy(model) == GPUNN_DONE);
+}
+
+TEST_CASE("a call that needs more memory than is free is refused with the figures") {
+  constexpr uint64_t kGiB = uint64_t{1} << 30;
+  CHECK_NOTHROW(inference::require_call_memory(8, kGiB, kGiB));
+  CHECK_NOTHROW(inference::require_call_memory(8, kGiB, 0));
+  CHECK_THROWS_AS(inference::require_call_memory(8, 3 * kGiB, kGiB), execution::OutOfMemory);
+  CHECK_THROWS_WITH(inference::require_call_memory(8, 3 * kGiB, kGiB),
+                    Contains("calls of 8 rows need 3.0 GiB of memory, and 1.0 GiB are free"));
 }
 
 TEST_CASE("a model without classes is not classified, and nothing is written") {

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -183,17 +184,39 @@ def test_weights(trained: gpunn.Run, model: gpunn.Model, samples: Any) -> None:
     assert file.numbers == sum(value.size for value in weights.values())
 
 
-def test_calls_that_no_memory_holds_are_refused_before_they_run(tmp_path: Path) -> None:
-    network = gpunn.Sequential([gpunn.Linear(4, 1000), gpunn.ReLU(), gpunn.Linear(1000, 3)])
-    network.compile("sgd", backend="cpu", task="classification")
+@pytest.fixture
+def group() -> Iterator[Path]:
+    """A control group of processes that have 600 MB together."""
+    versions = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")]
+    root, limit = next(((r, f) for r, f in versions if Path(r, "cgroup.procs").exists()), versions[0])
+    folder = Path(root) / f"gpunn_test_{os.getpid()}"
+    try:
+        folder.mkdir()
+    except OSError as error:
+        pytest.skip(f"needs a control group of its own: {error}")
+    try:
+        (folder / limit).write_text(str(600_000_000))
+    except OSError as error:
+        folder.rmdir()
+        pytest.skip(f"needs a control group that limits memory: {error}")
+    yield folder
+    folder.rmdir()
+
+
+def test_a_call_that_no_memory_holds_is_refused_and_smaller_ones_run(tmp_path: Path, group: Path) -> None:
+    network = gpunn.Sequential([gpunn.Linear(4, 500), gpunn.ReLU(), gpunn.Linear(500, 3)])
+    network.compile("sgd", backend="cpu", threads=1, task="classification")
     network.save(tmp_path / "wide.h5")
     program = (
-        "import resource, sys, gpunn\n"
-        "resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))\n"
-        "gpunn.load(sys.argv[1], max_batch=1 << 20)\n"
+        "import sys, numpy, gpunn\n"
+        "open(sys.argv[2], 'w').write('0')\n"
+        "model = gpunn.load(sys.argv[1], max_batch=1 << 20, calls=1)\n"
+        "try:\n    model.run(numpy.ones((400000, 4)))\n"
+        "except gpunn.MissingError as error:\n    print(error)\n"
+        "print(model.run(numpy.ones((1000, 4))).shape)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path / "wide.h5")], capture_output=True, text=True, check=False
-    )
-    assert "MissingError: calls of 1048576 rows need 4.0 GiB of memory, and" in done.stderr
-    assert "open the model with a max_batch of fewer rows" in done.stderr
+    command = [sys.executable, "-c", program, str(tmp_path / "wide.h5"), str(group / "cgroup.procs")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "calls of 400000 rows need" in done.stdout
+    assert "are free; give fewer rows in a call\n(1000, 3)" in done.stdout

@@ -59,8 +59,7 @@ typedef struct gpunn_model_options {
 /* Sets the defaults. `struct_size` is sizeof(gpunn_model_options). */
 GPUNN_API gpunn_result gpunn_model_options_init(gpunn_model_options* options, uint32_t struct_size);
 
-/* Opens a run folder (its best checkpoint), a checkpoint, an engine or an ONNX file. `options` may be NULL. Fails if
- * calls of max_batch rows need more memory than is free. */
+/* Opens a run folder (its best checkpoint), a checkpoint, an engine or an ONNX file. `options` may be NULL. */
 GPUNN_API gpunn_result gpunn_model_load(const char* path, const gpunn_model_options* options, gpunn_model** model);
 GPUNN_API gpunn_result gpunn_model_destroy(gpunn_model* model);
 
@@ -108,7 +107,7 @@ typedef struct gpunn_array {
 } gpunn_array;
 
 /* Computes the outputs for 1 to max_batch rows and waits for them. Allocates nothing if an earlier call had the same
- * number of rows. */
+ * number of rows. Fails with GPUNN_MISSING if that many rows need more memory than is free. */
 GPUNN_API gpunn_result gpunn_model_run(gpunn_model* model, int64_t rows, const gpunn_array* inputs, uint32_t n_inputs,
                                        const gpunn_array* outputs, uint32_t n_outputs);
 
