@@ -899,7 +899,7 @@ class Model:
 
     def predict(self, input: Annotated[NDArray[Any], dict(device='cpu', writable=False)], top: int) -> list[Prediction]: ...
 
-    def predict_files(self, files: Sequence[str | os.PathLike[str]], rows: Sequence[int], top: int) -> list[Prediction]: ...
+    def predict_files(self, files: Sequence[str | os.PathLike[str]], rows: Sequence[int], top: int, damaged: str) -> list[Prediction]: ...
 
     def explain(self, input: Annotated[NDArray[Any], dict(device='cpu', writable=False)], class_index: int | None, class_name: str, layer: str, method: str) -> NDArray[numpy.float32]: ...
 
@@ -1263,7 +1263,7 @@ class PaintedImage:
 def stylize(request: StylizeRequest, report: object | None) -> StylizedImage:
     """Paints a picture in the style of another."""
 
-def paint(model: str | os.PathLike[str], images: Sequence[str | os.PathLike[str]], to: str | os.PathLike[str], size: int, style: int | None, original_colours: bool, settings: Sequence[tuple[str, str]]) -> list[PaintedImage]:
+def paint(model: str | os.PathLike[str], images: Sequence[str | os.PathLike[str]], to: str | os.PathLike[str], size: int, style: int | None, original_colours: bool, damaged: str, settings: Sequence[tuple[str, str]]) -> list[PaintedImage]:
     """Paints images by a trained network."""
 
 class PlannedTensor:

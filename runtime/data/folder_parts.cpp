@@ -213,7 +213,10 @@ void recognise(const fs::path& root, Contents contents, const fs::path& apart, P
     whole += part->whole ? 1 : 0;
   }
   const bool all = named == names.size() && (contents == Contents::classes || !has_images_of_its_own(root));
-  if (whole == 0 && !(all && parts.size() > 1 && parts.contains(Part::train))) {
+  // A class with folders of its own is rare, so that one word is enough there.
+  const bool likely =
+      contents == Contents::classes ? named > 0 : whole > 0 || (parts.size() > 1 && parts.contains(Part::train));
+  if (!likely) {
     found.train = root;
     return;
   }

@@ -318,7 +318,7 @@ EvalReport Network::Impl::evaluate(Dataset dataset, TrainingListener* listener) 
   alone.early_stopping.reset();
   alone.backend = config::trained_backend(alone.backend);
   const ModelInfo complete = complete_info();
-  if (dataset.test.rows() == 0) refuse("evaluate: expected at least one row; " + data::described(dataset));
+  if (dataset.test.rows() == 0) refuse("evaluate: no test rows in " + data::described(dataset));
   dataset.train = stand_in(dataset.test, dataset);
   dataset.validation = {};
   dataset.batches = nullptr;

@@ -150,6 +150,14 @@ TEST_CASE("folders that can be read in two ways are asked about, with the keys t
     config.train_folder = "train";
     CHECK(load_dataset(config).train.rows() == 4);
   }
+  SECTION("parts with a name in front, next to images without a class") {
+    tree.put({"seg_train/seg_train/cat", "seg_train/seg_train/dog", "seg_test/seg_test/cat", "seg_pred"});
+    fails({"set data.train_folder: seg_train, data.test_folder: seg_test"});
+    config.train_folder = "seg_train";
+    config.test_folder = "seg_test";
+    const Dataset set = load_dataset(config);
+    CHECK((set.classes == 2 && set.test.rows() == 2));
+  }
   SECTION("one part twice") {
     tree.put({"train/cat", "train/dog", "Train/cat", "val/cat", "valid/cat"});
     fails({"data.train_folder: Train (or train), data.validation_folder: val (or valid)"});

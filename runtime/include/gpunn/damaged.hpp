@@ -16,8 +16,10 @@ namespace gpunn {
 // is left out.
 enum class Damaged { error, skip, repair };
 
-GPUNN_API Damaged damaged_named(const std::string& name);  // throws Error(usage) if there is none
+// By its name in experiments. Throws Error(usage) if there is none.
+GPUNN_API Damaged damaged_named(const std::string& name);
 
+// A damaged image that was read among others.
 struct DamagedImage {
   std::filesystem::path file;
   std::string reason;     // with the name of the file in front
