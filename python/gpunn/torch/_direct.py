@@ -21,7 +21,9 @@ from gpunn.torch._precision import PRODUCTS, flag_of
 from gpunn.torch._prepared import Differentiation, Form, Prepared, is_channels_last, prepare
 from gpunn.torch._state import computes_only, is_plain, process
 
-_MOST_KNOWN = 32
+# Of calls for inputs of the same sizes, and of sizes.
+_MOST_KNOWN = 8
+_MOST_SIZES = 64
 _gradients_are_on = torch.is_grad_enabled
 _is_compiling = torch.compiler.is_compiling
 
@@ -452,7 +454,17 @@ class _Known:
     """The prepared calls of a module. A copy of the module has none."""
 
     def __init__(self) -> None:
-        self.calls: list[_Direct] = []
+        self.last: _Direct | None = None
+        self.by_sizes: dict[torch.Size, list[_Direct]] = {}
+
+    def like(self, input: torch.Tensor) -> Sequence[_Direct]:
+        return self.by_sizes.get(input.shape, ())
+
+    def add(self, made: _Direct, input: torch.Tensor) -> None:
+        if len(self.by_sizes) >= _MOST_SIZES:
+            self.by_sizes.clear()
+        self.by_sizes[input.shape] = [made, *self.like(input)[: _MOST_KNOWN - 1]]
+        self.last = made
 
     def __deepcopy__(self, memo: Any) -> _Known:
         return _Known()
@@ -474,10 +486,14 @@ def call(module: Any, input: Any) -> Any:
         return _compiled(module, input)
     dictionary = module.__dict__
     known = dictionary.get("_gpunn_known")
-    if known is not None:
-        for one in known.calls:
+    if known is not None and (last := known.last) is not None:
+        same = last.match(dictionary, input)
+        if same is not None:
+            return last.run(module, same)
+        for one in known.like(input) if type(input) in (torch.Tensor, nn.Parameter) else ():
             same = one.match(dictionary, input)
             if same is not None:
+                known.last = one
                 return one.run(module, same)
     return _unknown(module, input)
 
@@ -527,8 +543,7 @@ def _study(module: Any, twin: Twin, input: torch.Tensor) -> tuple[_Direct, tuple
         conditions = [*_conditions(module, of.op if of is not None else "", tensors), *twin.methods]
         seen = _core.ModuleCall(guard, len(tensors), look.attributes, parameters, buffers, watched, conditions)
         made.match = seen.match
-        known = module.__dict__["_gpunn_known"]
-        known.calls = [made, *known.calls[: _MOST_KNOWN - 1]]
+        module.__dict__["_gpunn_known"].add(made, input)
     return made, tensors
 
 
