@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "data/images/image.hpp"
@@ -48,7 +49,7 @@ ContentPicture read_content(const std::filesystem::path& file, int64_t longer_si
   }
   content.like.bits = picture.bits;
   content.like.tags = picture.tags.for_picture(false);
-  if (!content.like.tags.note.empty()) content.notes.push_back(content.like.tags.note);
+  std::ranges::move(picture.notes(false), std::back_inserter(content.notes));
   return content;
 }
 

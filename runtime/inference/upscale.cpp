@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -93,9 +94,8 @@ std::optional<UpscaledImage> upscale(const Job& job, inference::Enlarger& enlarg
                      .width = result.width,
                      .tiles = work.tiles,
                      .seconds = work.seconds};
-  for (const std::string& note : {work.note, picture.tags.note}) {
-    if (!note.empty()) done.notes.push_back(note);
-  }
+  if (!work.note.empty()) done.notes.push_back(work.note);
+  std::ranges::move(image.notes(result.channels == 1), std::back_inserter(done.notes));
   return done;
 }
 

@@ -13,7 +13,6 @@
 #include "config/checked_backends.hpp"
 #include "data/described.hpp"
 #include "nn/model.hpp"
-#include "storage/model_info.hpp"
 #include "storage/safetensors.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/model_info.hpp"
@@ -211,18 +210,6 @@ ModelInfo Network::Impl::complete_info() const {
   return complete;
 }
 
-bool Network::Impl::is_prepared() const {
-  return counter("step") > 0 || training::is_normalised(info.input) || !info.target_mean.empty();
-}
-
-std::string Network::Impl::take_preparation(const ModelInfo& from) {
-  const std::string text = training::take_preparation(from, info);
-  if (!experiment.data.mean.empty()) experiment.data.mean = info.input.mean;
-  if (!experiment.data.stddev.empty()) experiment.data.stddev = info.input.stddev;
-  learnt_task = from.task;
-  return text;
-}
-
 void Network::Impl::require_samples(const Dataset& dataset) const {
   for (const Split* part : {&dataset.train, &dataset.validation, &dataset.test}) {
     if (part->samples.shape.empty()) continue;
@@ -391,17 +378,6 @@ std::string Network::read_file(const std::filesystem::path& file, const std::fil
       start->stored.model ? impl_->take_preparation(*start->stored.model) : training::kept_preparation(impl_->info);
   return report.text() + "\n  " + prepared;
 }
-
-bool Network::is_prepared() const { return impl_->is_prepared(); }
-std::string Network::preparation() const { return storage::model_info_text(impl_->complete_info()); }
-std::string Network::take_preparation(const std::string& description) {
-  try {
-    return impl_->take_preparation(storage::parse_model_info(description));
-  } catch (const storage::ModelInfoFailure& failure) {
-    refuse(std::string("the description of the weights' samples is damaged: ") + failure.what());
-  }
-}
-const std::string& Network::learnt_task() const { return impl_->learnt_task; }
 
 int64_t Network::steps() const { return impl_->counter("step"); }
 int64_t Network::epochs() const { return impl_->counter("epoch"); }

@@ -176,6 +176,14 @@ def test_16_bits_stay_16_and_are_not_those_of_8(channels: int, model: Path, tmp_
     assert len(np.unique(files["fine"])) > 400
 
 
+def test_an_animation_gives_its_first_frame_with_a_note(model: Path, tmp_path: Path) -> None:
+    image = tmp_path / "a.png"
+    image.write_bytes(png(ramp(3, np.uint8), (b"acTL", bytes(8))))
+    result, notes = upscaled(model, image)
+    assert tags_of(result) == []
+    assert notes == ["it is an animation: the result is of its first frame"]
+
+
 def test_a_portable_map_of_16_bits(model: Path, tmp_path: Path) -> None:
     fine = ramp(3, np.uint16)
     image, same = tmp_path / "a.ppm", tmp_path / "b.png"

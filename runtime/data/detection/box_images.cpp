@@ -147,7 +147,8 @@ std::shared_ptr<const BoxImages> box_images(const Annotations& annotations, cons
   if (keeping == Keeping::memory) {
     return images_in_memory(read_boxed_images(annotations, classes, form, repairs, damaged));
   }
-  return std::make_shared<ImagesInFiles>(annotations.images, Reading{classes, form, damaged.policy()}, repairs, damaged);
+  return std::make_shared<ImagesInFiles>(annotations.images, Reading{classes, form, damaged.policy()}, repairs,
+                                         damaged);
 }
 
 }  // namespace gpunn::data

@@ -72,6 +72,13 @@ class PngEncoder {
 
 }  // namespace
 
+std::vector<std::string> Picture::notes(bool grey) const {
+  std::vector<std::string> result;
+  if (std::string note = tags.for_picture(grey).note; !note.empty()) result.push_back(std::move(note));
+  if (first_frame) result.emplace_back("it is an animation: the result is of its first frame");
+  return result;
+}
+
 Picture read_picture(const std::filesystem::path& file, std::string* damage) {
   const files::Content content = files::read(file, kMostImageFileBytes);
   const std::span<const uint8_t> bytes = content.bytes();

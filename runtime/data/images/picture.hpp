@@ -18,6 +18,10 @@ struct Picture {
   std::vector<uint16_t> values = {};            // pixel by pixel
   std::vector<uint16_t> opacity = {};           // a number a pixel; empty: all is opaque
   ColourTags tags = {};
+  bool first_frame = false;  // of an animation
+
+  // For the user: what of the file a picture in these colours can't have.
+  std::vector<std::string> notes(bool grey) const;
 
   uint16_t most() const { return bits == 16 ? 0xFFFF : 0xFF; }
 };

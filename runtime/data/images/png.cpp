@@ -105,6 +105,7 @@ class PngDecoder {
       png_set_interlace_handling(png_);
       png_read_update_info(png_, info_);
     });
+    picture.first_frame = animated_;
     const std::size_t channels = png_get_channels(png_, info_), row_bytes = png_get_rowbytes(png_, info_);
     std::vector<uint8_t> raw(row_bytes * static_cast<std::size_t>(picture.height));
     std::vector<png_bytep> rows;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "training/metric.hpp"
+#include "tasks/task.hpp"
 
 namespace gpunn::training {
 
@@ -22,16 +22,13 @@ constexpr const char* kCooldown = "plateau_cooldown_epochs";
 }  // namespace
 
 bool Plateau::improves(const ReduceOnPlateau& config, double value) const {
-  if (!best_ || !is_defined(*best_)) return true;
-  const double best = *best_;
-  if (config.threshold_mode == ThresholdMode::absolute) {
-    return training::improves(config.monitor, value, best, config.threshold);
-  }
+  const Metric& metric = tasks::monitored(config.monitor);
+  const double best = best_.value_or(kUndefined);
+  if (config.threshold_mode == ThresholdMode::absolute) return is_better(metric, value, best, config.threshold);
   // A share of the size of the best value. PyTorch has a share of the value itself: below 0, it takes a value that is a
   // little worse for an improvement.
-  const bool larger = tasks::monitored(config.monitor).larger_is_better;
   const double share = std::copysign(config.threshold, best);
-  return training::improves(config.monitor, value, best * (larger ? 1 + share : 1 - share), 0);
+  return is_better(metric, value, best * (metric.larger_is_better ? 1 + share : 1 - share));
 }
 
 bool Plateau::observe(const ReduceOnPlateau& config, double base, double value) {
