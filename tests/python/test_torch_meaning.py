@@ -534,3 +534,14 @@ def test_a_second_backward_pass_raises_where_pytorchs_does(module: Any) -> None:
         except RuntimeError as error:
             raised.append(str(error))
     assert raised[0] == raised[1]
+
+
+def test_a_first_call_within_a_transformation_leaves_later_ones_on_gpunn() -> None:
+    text = (
+        "import torch, gpunn.torch\n"
+        "m = torch.nn.Linear(3, 2); gpunn.torch.replace(m); x = torch.randn(4, 3)\n"
+        "torch.func.jvp(m, (x,), (x,)); torch.func.vmap(m)(x)\n"
+        "m(x)\n"
+        "assert m._gpunn_known.last.reason is None\n"
+    )
+    assert subprocess.run([sys.executable, "-c", text], timeout=120, check=False).returncode == 0

@@ -506,7 +506,7 @@ def _unknown(module: Any, input: Any) -> Any:
         tracer: Any = input.tracer
         return tracer.create_proxy("call_module", tracer.path_of_module(module), (input,), {})
     is_replaced = "_gpunn_backend" in module.__dict__ and "_gpunn_twin" in kind.__dict__
-    if is_replaced and is_plain(input) and _nothing_looks(twin):
+    if is_replaced and _nothing_looks(twin) and is_plain(input):
         # Before the look at the attributes, among which it is.
         if "_gpunn_known" not in module.__dict__:
             module.__dict__["_gpunn_known"] = _Known()
@@ -552,7 +552,8 @@ def _compiled(module: Any, input: torch.Tensor) -> torch.Tensor:
     twin: Twin = type(module)._gpunn_twin
     # The attributes themselves, which the compiler guards, unlike the names in the module's dictionary.
     has_own = any(getattr(getattr(module, name), "__func__", None) is not found for name, found in twin.helpers)
-    is_replaced = "_gpunn_backend" in module.__dict__ and not has_own
+    is_transformed = torch._C._functorch.peek_interpreter_stack() is not None
+    is_replaced = "_gpunn_backend" in module.__dict__ and not has_own and not is_transformed
     if is_replaced and twin.refuses(module) is None and not getattr(module, "inplace", False):
         of = twin.op(module)
         tensors = [input, *(getattr(module, name) for name in of.parameters + of.buffers)]

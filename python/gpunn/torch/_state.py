@@ -53,7 +53,7 @@ _EXPECTED = tuple(
 
 def is_plain(tensor: Any) -> bool:
     """Whether a tensor is nothing but its numbers in memory of the host or of a CUDA device: no subclass, no fake, no
-    wrapper of a transformation, no lazy negation or zero."""
+    wrapper of a transformation, no lazy negation or zero. Asked where PyTorch only computes."""
     if type(tensor) not in _PLAIN or tensor.layout is not torch.strided or tensor.device.type not in ("cpu", "cuda"):
         return False
     keys = torch._C._dispatch_keys(tensor)
