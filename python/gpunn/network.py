@@ -410,14 +410,17 @@ class Network:
 
     def _columns(self, core: _core.Network) -> int:
         """Number of outputs of the last layer for each row."""
-        summary = _core.summarize(self._plain_experiment(), self.name, core.info()["shape"])
-        shape = summary.layers[-1].output[1:]
+        shape = self._output_shape(core)
         if len(shape) != 1:
             raise UsageError(
                 f"the network gives {list(shape)} for each sample; what is trained on arrays gives [outputs]: end with "
                 "Flatten or Linear"
             )
         return int(shape[0])
+
+    def _output_shape(self, core: _core.Network) -> list[int]:
+        summary = _core.summarize(self._plain_experiment(), self.name, core.info()["shape"])
+        return list(summary.layers[-1].output[1:])
 
     def _plain_experiment(self) -> str:
         text = "model:\n" + "".join(f"  {line}\n" for line in self.to_yaml().splitlines())
@@ -592,11 +595,14 @@ class Network:
         if self._text:
             self._text = core.resolved()
             return ""
-        info, task = core.info(), core.learnt_task
-        self._learnt_task = task
+        info, task = core.info(), self._settings.get("task") or core.learnt_task
         mean, stddev = self._normalisation()
-        chosen = self._settings.get("task") or task
-        self._apply(core, chosen, self._loss(chosen, core), info["outputs"])
+        # Networks that make images, or parts of the learnt one, keep their own task.
+        if task in _DEFAULT_LOSS and len(self._output_shape(core)) == 1:
+            self._learnt_task = core.learnt_task
+            self._apply(core, task, self._loss(task, core), info["outputs"])
+        elif mean:
+            self._apply(core)
         if not mean or (np.allclose(mean, info["mean"]) and np.allclose(stddev, info["stddev"])):
             return ""
         own = (
