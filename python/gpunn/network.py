@@ -311,9 +311,9 @@ class Network:
         """Trains for ``epochs`` epochs. A later call goes on where the last one ended.
 
         Args:
-            x: samples ``[rows, ...]``, of which there is no copy where they are contiguous and float32, or uint8
-                images; or batches: an iterable of pairs (samples, targets), or a function that makes one. Batches are
-                asked for anew in each epoch, so that a stream which augments differently is heeded.
+            x: samples ``[rows, ...]``, of which there is no copy where they are contiguous and float32 or float64, or
+                uint8 images; or batches: an iterable of pairs (samples, targets), or a function that makes one.
+                Batches are asked for anew in each epoch, so that a stream which augments differently is heeded.
             y: targets of ``x``: classes ``[rows]`` from 0, numbers ``[rows, outputs]``, or a 0 or 1 for each label.
             batch_size: rows of a step, 32 for arrays; of batches the most that one has, the first one's where None.
             validation_data: a pair (x, y), or batches; evaluated after each epoch.
@@ -346,6 +346,8 @@ class Network:
         if y is None:
             raise UsageError("y: a training needs targets")
         samples = self._samples(x)
+        if batches is not None and samples.dtype != np.uint8:
+            samples = samples.astype(np.float64)
         core = self._built()
         task, targets = self._learn(core, y, len(samples))
         outputs = len(core.info()["outputs"])
@@ -387,6 +389,7 @@ class Network:
                 rows,
                 listener,
                 "" if run_folder is None else os.fspath(run_folder),
+                "f16" if getattr(x, "dtype", None) == np.float16 else "",
             )
         finally:
             self._training = False
@@ -449,7 +452,9 @@ class Network:
                     f"{what} has {len(samples)} rows, more than the {most} of the first or of batch_size; give fit the "
                     "largest as batch_size"
                 )
-            if samples.dtype == np.float32 and not np.isfinite(samples).all():
+            if samples.dtype != np.uint8:
+                samples = samples.astype(np.float64)  # all batches have one type
+            if samples.dtype != np.uint8 and not (np.abs(samples) <= np.finfo(np.float32).max).all():
                 raise UsageError(f"{what}, x: holds NaN or an infinity")
             return samples, targets_of(y, task, outputs, len(samples), f"{what}, y")
 
@@ -473,7 +478,7 @@ class Network:
 
     # ---- answers
 
-    def _run(self, x: Any, output: int) -> npt.NDArray[np.float32]:
+    def _run(self, x: Any, output: int) -> npt.NDArray[Any]:
         samples = self._samples(x)
         core = self._built()
         wanted = min(len(samples), _AT_A_TIME)
@@ -494,8 +499,9 @@ class Network:
 
     __call__ = forward
 
-    def predict(self, x: Any) -> npt.NDArray[np.float32]:
-        """Probabilities ``[rows, classes]`` or ``[rows, labels]``; for a regression numbers in the targets' units."""
+    def predict(self, x: Any) -> npt.NDArray[Any]:
+        """Probabilities ``[rows, classes]`` or ``[rows, labels]``; for a regression numbers in the targets' units:
+        float64 if it was compiled with ``scale_targets``, else float32."""
         return self._run(x, 1)
 
     # ---- weights

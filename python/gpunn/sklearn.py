@@ -21,6 +21,7 @@ from gpunn.network import Network, Sequential, from_yaml
 
 _LARGEST_SEED = 2**31 - 1
 _ROWS_OF_CALL = 64
+_FLOATS = [np.float64, np.float32]  # other numbers become float64: the features are centred before they are rounded
 
 
 class _Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -96,10 +97,10 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
 
     def _answers(self, x: Any) -> npt.NDArray[np.float64]:
         check_is_fitted(self)
-        rows = np.asarray(validate_data(self, x, dtype=np.float32, reset=False))
+        rows = np.asarray(validate_data(self, x, dtype=_FLOATS, reset=False))
         # Kernels sum in another order where there are other numbers of rows. With equal calls the answer for a row does
         # not depend on the rows beside it.
-        padded = np.zeros((-(-len(rows) // _ROWS_OF_CALL) * _ROWS_OF_CALL, rows.shape[1]), np.float32)
+        padded = np.zeros((-(-len(rows) // _ROWS_OF_CALL) * _ROWS_OF_CALL, rows.shape[1]), rows.dtype)
         padded[: len(rows)] = rows
         calls = [self.network_.predict(padded[i : i + _ROWS_OF_CALL]) for i in range(0, len(padded), _ROWS_OF_CALL)]
         return np.concatenate(calls)[: len(rows)].astype(np.float64)
@@ -125,7 +126,7 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Classifier:  # noqa: N803  # scikit-learn's name
         """Trains on rows ``[rows, features]`` and a class of any type for each row. Returns the estimator."""
-        x, y = validate_data(self, X, y, dtype=np.float32)
+        x, y = validate_data(self, X, y, dtype=_FLOATS)
         check_classification_targets(y)
         self.classes_, labels = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -155,7 +156,7 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Regressor:  # noqa: N803
         """Trains on rows ``[rows, features]`` and numbers ``[rows]`` or ``[rows, outputs]``. Returns the estimator."""
-        x, y = validate_data(self, X, y, dtype=np.float32, multi_output=True, y_numeric=True)
+        x, y = validate_data(self, X, y, dtype=_FLOATS, multi_output=True, y_numeric=True)
         targets = np.asarray(y, dtype=np.float64)
         self._one_output = targets.ndim == 1
         targets = targets[:, None] if self._one_output else targets

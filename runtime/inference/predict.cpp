@@ -40,15 +40,16 @@ std::vector<FileSample> test_rows(const std::vector<int64_t>& rows, const Model&
     samples.push_back({.source = data.name + " " + part + " row " + std::to_string(row),
                        .image = {},
                        .values = sample_of(data.test, row),
-                       .label = {}});
+                       .label = {},
+                       .dtype = data.test.samples.dtype});
     if (!data.test.labels.empty()) samples.back().label = data.test.labels[index];
   }
   return samples;
 }
 
-// The values of some samples, one after the other.
+// The values of some samples of one type, one after the other.
 void gather(std::span<const FileSample> samples, const InputInfo& input, std::vector<std::byte>& batch) {
-  const std::size_t bytes = input.sample.bytes();
+  const std::size_t bytes = static_cast<std::size_t>(input.sample.elements()) * size_of(samples.front().dtype);
   batch.resize(samples.size() * bytes);
   data::for_row_stretches(static_cast<int64_t>(samples.size()), 1, [&](int64_t first, int64_t last) {
     for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
@@ -101,13 +102,16 @@ std::vector<Prediction> predict(const Model& model, const PredictRequest& reques
   std::vector<Prediction> predictions;
   std::vector<std::byte> batch;
   Shape shape = batch_shape(input.sample.shape, 0);
-  for (std::size_t first = 0; first < samples.size(); first += largest) {
-    const std::size_t count = std::min(largest, samples.size() - first);
-    const auto part = std::span(samples).subspan(first, count);
+  for (std::size_t first = 0, count = 0; first < samples.size(); first += count) {
+    auto part = std::span(samples).subspan(first, std::min(largest, samples.size() - first));
+    const auto other =
+        std::ranges::find_if(part, [&](const FileSample& sample) { return sample.dtype != part.front().dtype; });
+    part = part.first(static_cast<std::size_t>(other - part.begin()));
+    count = part.size();
     gather(part, input, batch);
     shape.front() = static_cast<int64_t>(count);
     std::vector<Decoded> decoded =
-        model.predict({.name = input.name, .dtype = input.sample.dtype, .shape = shape, .data = batch.data()},
+        model.predict({.name = input.name, .dtype = part.front().dtype, .shape = shape, .data = batch.data()},
                       boxes ? std::max<int64_t>(request.top_k, kMostShownBoxes) : request.top_k);
     for (std::size_t i = 0; i < count; ++i) {
       predictions.push_back({.source = part[i].source,

@@ -70,6 +70,7 @@ class CalibrationSamples {
 
   int64_t count() const { return batches_ * kCalibrationRows; }
   int64_t batches() const { return batches_; }
+  DType type() const { return split_.samples.dtype; }
   std::vector<std::byte> batch(int64_t index) const {
     const std::size_t row = split_.samples.bytes() / static_cast<std::size_t>(split_.rows());
     std::vector<std::byte> samples(static_cast<std::size_t>(kCalibrationRows) * row);
@@ -177,12 +178,12 @@ double accuracy(const Split& split, const std::function<std::vector<float>(std::
   return static_cast<double>(right) / static_cast<double>(split.rows());
 }
 
-std::vector<float> logits_of(const Model& model, std::span<const std::byte> samples) {
+std::vector<float> logits_of(const Model& model, std::span<const std::byte> samples, DType type) {
   const ModelTensor &input = model.inputs().front(), &output = model.outputs().front();
   const Shape shape = batch_shape(input.row.shape, kCalibrationRows);
   const Shape answer = batch_shape(output.row.shape, kCalibrationRows);
   std::vector<float> logits(static_cast<std::size_t>(element_count(answer)));
-  model.run(ArrayView{.name = {}, .dtype = input.row.dtype, .shape = shape, .data = samples.data()},
+  model.run(ArrayView{.name = {}, .dtype = type, .shape = shape, .data = samples.data()},
             MutableArrayView{.name = output.name, .dtype = DType::f32, .shape = answer, .data = logits.data()});
   return logits;
 }
@@ -278,7 +279,7 @@ class Quantization {
     std::vector<inference::TensorRange> ranges(tensors_.size());
     const auto each = [&](void (inference::TensorRange::*see)(std::span<const float>)) {
       for (int64_t b = 0; b < samples.batches(); ++b) {
-        const std::vector<std::vector<float>> values = probe.run(samples.batch(b));
+        const std::vector<std::vector<float>> values = probe.run(samples.batch(b), samples.type());
         for (std::size_t i = 0; i < ranges.size(); ++i) {
           if (tensors_[i].range == i) (ranges[i].*see)(values[i]);
         }
@@ -314,7 +315,8 @@ class Quantization {
     inference::TensorProbe stored(opened.model, std::move(program), values, kCalibrationRows, weights,
                                   std::move(opened.backend));
     const std::vector<std::byte> batch = samples.batch(0);
-    const std::vector<std::vector<float>> expected = exact.run(batch), found = stored.run(batch);
+    const std::vector<std::vector<float>> expected = exact.run(batch, samples.type()),
+                                          found = stored.run(batch, samples.type());
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       report_.layers.push_back({.name = tensors_[i].name,
                                 .scale = static_cast<double>(quantizers_[i].scale),
@@ -337,10 +339,10 @@ class Quantization {
     options.backend = trained_.experiment.backend;
     const Model after = Model::load(draft, options);
     report_.rows = test.rows();
-    report_.accuracy_before =
-        accuracy(test, [&](std::span<const std::byte> samples) { return before.run(samples).front(); });
-    report_.accuracy_after =
-        accuracy(test, [&](std::span<const std::byte> samples) { return logits_of(after, samples); });
+    report_.accuracy_before = accuracy(
+        test, [&](std::span<const std::byte> samples) { return before.run(samples, test.samples.dtype).front(); });
+    report_.accuracy_after = accuracy(
+        test, [&](std::span<const std::byte> samples) { return logits_of(after, samples, test.samples.dtype); });
     const double lost = kPoints * (*report_.accuracy_before - *report_.accuracy_after);
     if (lost > options_.most_lost) {
       throw Error(
