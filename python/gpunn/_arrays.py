@@ -1,4 +1,8 @@
-"""Converts the caller's arrays for the library: samples uint8 or float32, labels int32, targets float32."""
+"""Converts the caller's arrays for the library: samples uint8, float32 or float64, labels int32, numbers float64.
+
+A number keeps its value here. The library subtracts the mean of the training data in float64, and rounds only the
+difference to float32.
+"""
 
 from __future__ import annotations
 
@@ -66,8 +70,9 @@ def samples_of(
     value: Any, what: str = "x", *, shape: list[int] | None = None, dtype: str | None = None, images: bool = False
 ) -> Array:
     """Samples ``[rows, ...]``, packed. uint8 stays where samples are images (pixels, which the network divides by
-    255); all other numbers become float32. ``shape`` and ``dtype`` are those of one sample, where they are known;
-    ``images``: the network takes ``[C, H, W]``, so that ``[rows, H, W]`` are images of one channel.
+    255). All other numbers become float32 if it holds them exactly, else float64. ``shape`` and ``dtype`` are those of
+    one sample, where they are known; ``images``: the network takes ``[C, H, W]``, so that ``[rows, H, W]`` are images
+    of one channel.
     """
     array = as_array(value, what)
     if array.ndim < 2:
@@ -97,7 +102,12 @@ def samples_of(
             f"{what}: the network was trained on floating-point samples, found uint8 pixels; convert them as those "
             f"were, for instance by ({what} / 255).astype('float32')"
         )
-    return np.ascontiguousarray(array, dtype=np.uint8 if pixels else np.float32)
+    return np.ascontiguousarray(array, dtype=np.uint8 if pixels else float_for(array.dtype))
+
+
+def float_for(dtype: Any) -> type[np.floating[Any]]:
+    """The floating-point type of the library that holds all numbers of a dtype: float64 if float32 rounds them."""
+    return np.float32 if np.can_cast(dtype, np.float32) else np.float64
 
 
 def infer_task(y: Array, loss: str | None, columns: int) -> str:
@@ -117,7 +127,8 @@ def infer_task(y: Array, loss: str | None, columns: int) -> str:
 
 
 def targets_of(value: Any, task: str, outputs: int, rows: int, what: str = "y") -> Array:
-    """Labels int32 ``[rows]`` or targets float32 ``[rows, outputs]`` for a number of ``rows``."""
+    """Labels int32 ``[rows]``, or ``[rows, outputs]`` for a number of ``rows``: numbers in float64, or 0 and 1 in
+    float32."""
     y = as_array(value, what)
     if y.ndim == 0 or y.shape[0] != rows:
         raise UsageError(f"{what}: expected one entry for each of the {rows} samples, found {list(y.shape)}")
@@ -139,7 +150,7 @@ def targets_of(value: Any, task: str, outputs: int, rows: int, what: str = "y") 
         )
     if task == "multi_label" and not np.isin(y, (0, 1)).all():
         raise UsageError(f"{what}: each label of a row is 0 or 1, found {float(y[~np.isin(y, (0, 1))][0])}")
-    return np.ascontiguousarray(y, dtype=np.float32)
+    return np.ascontiguousarray(y, dtype=np.float32 if task == "multi_label" else np.float64)
 
 
 def _labels(y: Array, classes: int, what: str) -> Array:

@@ -630,12 +630,12 @@ class ClassEvalReport:
         """
 
     @property
-    def target_values(self) -> NDArray[numpy.float32]:
-        """float32 [rows, outputs] of a regression, in the units of the data."""
+    def target_values(self) -> NDArray[numpy.float64]:
+        """float64 [rows, outputs] of a regression, in the units of the data."""
 
     @property
-    def predicted_values(self) -> NDArray[numpy.float32]:
-        """float32 [rows, outputs] of a regression, in the units of the data."""
+    def predicted_values(self) -> NDArray[numpy.float64]:
+        """float64 [rows, outputs] of a regression, in the units of the data."""
 
 def evaluate(path: str | os.PathLike[str], settings: Sequence[tuple[str, str]], mistakes: int, listener: object | None) -> ClassEvalReport:
     """A run folder or checkpoint on its test data."""
@@ -692,6 +692,10 @@ class OnnxExportReport:
 
     @property
     def numbers(self) -> int: ...
+
+    @property
+    def warnings(self) -> list[str]:
+        """Columns that the file's float32 rounds too coarsely."""
 
 def export_onnx(model: str | os.PathLike[str], file: str | os.PathLike[str], opset: int, raw_input: bool, with_preprocessing: bool, fold_batch_norm: bool, external_data: bool) -> OnnxExportReport:
     """Writes a model as an ONNX file."""
@@ -892,7 +896,7 @@ class Model:
     @staticmethod
     def load(path: str | os.PathLike[str], backend: str = '', device: int | None = None, threads: int | None = None, max_batch: int = 64, plugins: Sequence[str | os.PathLike[str]] = [], calls: int = 0, settings: Sequence[tuple[str, str]] = [], without: Sequence[str] = []) -> Model: ...
 
-    def run(self, input: Annotated[NDArray[Any], dict(device='cpu', writable=False)], output: int) -> NDArray[numpy.float32]:
+    def run(self, input: Annotated[NDArray[Any], dict(device='cpu', writable=False)], output: int) -> NDArray[Any]:
         """
         The output of that number for an array [rows, ...] in host memory, packed.
         """
@@ -1922,11 +1926,13 @@ class Dataset:
 
     @property
     def x_train(self) -> NDArray[Any]:
-        """uint8 or float32 [rows, C, H, W] or [rows, features]."""
+        """uint8, float32 or float64 [rows, C, H, W] or [rows, features]."""
 
     @property
     def y_train(self) -> NDArray[Any]:
-        """Classes, int32 [rows]; else targets, float32 [rows, outputs]."""
+        """
+        Classes, int32 [rows]; else [rows, outputs]: numbers, float64, or labels, float32.
+        """
 
     @property
     def x_test(self) -> NDArray[Any]: ...
@@ -2058,6 +2064,7 @@ class Network:
         rows: int,
         listener: Any,
         run_folder: str,
+        rounded_to: str,
     ) -> None: ...
     def evaluate(self, samples: npt.NDArray[Any], targets: npt.NDArray[Any]) -> EvalReport: ...
     def model(self, max_batch: int) -> Model: ...

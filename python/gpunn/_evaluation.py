@@ -103,13 +103,13 @@ class Evaluation:
         return self._core.confusion
 
     @property
-    def targets(self) -> npt.NDArray[np.float32]:
-        """float32 [rows, outputs] of a regression, in the units of the data."""
+    def targets(self) -> npt.NDArray[np.float64]:
+        """float64 [rows, outputs] of a regression, in the units of the data."""
         return self._core.target_values
 
     @property
-    def predictions(self) -> npt.NDArray[np.float32]:
-        """float32 [rows, outputs] of a regression, in the units of the data."""
+    def predictions(self) -> npt.NDArray[np.float64]:
+        """float64 [rows, outputs] of a regression, in the units of the data."""
         return self._core.predicted_values
 
     def records(self) -> list[dict[str, Any]]:
@@ -255,7 +255,7 @@ def export(
     if Path(file).suffix == ".onnx":
         if names is not None:
             raise UsageError("names is for NAME.safetensors; tensors in an ONNX file have the model's names")
-        return _core.export_onnx(
+        report = _core.export_onnx(
             Path(model),
             Path(file),
             18 if opset is None else opset,
@@ -264,6 +264,9 @@ def export(
             fold_batch_norm,
             external_data,
         )
+        for warning in report.warnings:
+            warnings.warn(warning, RuntimeWarning, stacklevel=2)
+        return report
     if of_onnx:
         raise UsageError("opset, raw_input, with_preprocessing, fold_batch_norm and external_data are for NAME.onnx")
     return _core.export_weights(Path(model), Path(file), Path(names) if names is not None else "")

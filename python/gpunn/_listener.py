@@ -112,8 +112,10 @@ class FitListener(Listener):
     def on_message(self, text: str) -> bool:
         if self._verbose:
             print(text)
-        elif text.startswith("WARNING"):
-            super().on_message(text)
+        else:
+            told = [line for line in text.splitlines() if line.startswith("WARNING")]
+            if told:
+                super().on_message("\n".join(told))
         return False
 
     def on_start(self, experiment: Experiment, path: Path, backend: str, device: str) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpunn import _core
-from gpunn._arrays import host_array
+from gpunn._arrays import float_for, host_array
 from gpunn._core import Experiment, ModelInfo, ModelTensor, Prediction
 from gpunn._experiment import PathLike, Settings, paths_of, settings_of
 from gpunn._model_files import ModelFiles, write_files
@@ -41,27 +41,27 @@ class Model:
         self._numbers = {tensor.name: number for number, tensor in enumerate(core.outputs)}
         self._last = len(self._numbers) - 1
 
-    def __call__(self, x: Any) -> npt.NDArray[np.float32]:
+    def __call__(self, x: Any) -> npt.NDArray[Any]:
         """``run(x)``."""
         return self.run(x)
 
     @overload
-    def run(self, x: Any, outputs: str | None = None) -> npt.NDArray[np.float32]: ...
+    def run(self, x: Any, outputs: str | None = None) -> npt.NDArray[Any]: ...
     @overload
-    def run(self, x: Any, outputs: Iterable[str]) -> dict[str, npt.NDArray[np.float32]]: ...
-    def run(
-        self, x: Any, outputs: str | Iterable[str] | None = None
-    ) -> npt.NDArray[np.float32] | dict[str, npt.NDArray[np.float32]]:
+    def run(self, x: Any, outputs: Iterable[str]) -> dict[str, npt.NDArray[Any]]: ...
+    def run(self, x: Any, outputs: str | Iterable[str] | None = None) -> npt.NDArray[Any] | dict[str, npt.NDArray[Any]]:
         """What the model makes of samples.
 
         x: an array [rows, *info.input.shape] of the type ``info.input.dtype``, in the form in which the data set has
-            its samples: images as uint8 [rows, C, H, W], 0 to 255, not normalised; rows of tables as float32. A single
-            sample is a batch of one. Whatever numpy or DLPack on the host takes for an array is taken.
+            its samples: images as uint8 [rows, C, H, W], 0 to 255, not normalised; rows of tables as numbers of any
+            type, from which the mean is subtracted in float64. A single sample is a batch of one. Whatever numpy or
+            DLPack on the host takes for an array is taken.
         outputs: the name of one output, or several of them, which gives a dictionary. None: what the task makes of
             the last layer, ``"probabilities"`` of classes and labels, ``"values"`` of a regression. ``"logits"`` and
             ``"outputs"`` are the last layer itself.
 
-        Returns float32 [rows, *outputs]. Raises :class:`UsageError` where the type or the shape is not the model's.
+        Returns float32 [rows, *outputs], or float64 for the ``"values"`` of scaled targets. Raises
+        :class:`UsageError` where the type or the shape is not the model's.
         """
         array = x if type(x) is np.ndarray and x.dtype == self._dtype else self._converted(x)
         if array.ndim != self._rank or not array.flags.c_contiguous:
@@ -186,7 +186,7 @@ class Model:
                 raise UsageError(
                     f"the model takes {wanted}, found {array.dtype} with values from {array.min()} to {array.max()}"
                 )
-        return array.astype(self._dtype)
+        return array.astype(float_for(array.dtype) if self._dtype.kind == "f" else self._dtype, copy=False)
 
     def _shaped(self, array: Array) -> Array:
         sample = tuple(self.info.input.shape)

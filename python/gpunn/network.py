@@ -312,10 +312,10 @@ class Network:
         whatever rows and batches the calls have.
 
         Args:
-            x: samples ``[rows, ...]``, of which there is no copy where they are contiguous and float32, or uint8
-                images; or batches: an iterable of pairs (samples, targets), an object with ``__getitem__`` that gives
-                such pairs, or a function that makes one. ``fit`` iterates again in each epoch, so that augmentation
-                can differ. It copies a batch before it requests the next one.
+            x: samples ``[rows, ...]``, of which there is no copy where they are contiguous and float32 or float64, or
+                uint8 images; or batches: an iterable of pairs (samples, targets), an object with ``__getitem__`` that
+                gives such pairs, or a function that makes one. ``fit`` iterates again in each epoch, so that
+                augmentation can differ. It copies a batch before it requests the next one.
             y: targets of ``x``: classes ``[rows]`` from 0, numbers ``[rows, outputs]``, or a 0 or 1 for each label.
                 Integers are classes unless ``compile`` was given ``loss="mse"``.
             batch_size: rows of a step, 32 for arrays; of batches the most that one has, the first one's where None.
@@ -350,6 +350,8 @@ class Network:
             raise UsageError("y: a training needs targets")
         first = "" if batches is None else "batch 1, "
         samples = self._samples(x, f"{first}x")
+        if batches is not None and samples.dtype != np.uint8:
+            samples = samples.astype(np.float64)
         core = self._built()
         task, targets = self._learn(core, y, len(samples), f"{first}y")
         outputs = len(core.info()["outputs"])
@@ -390,6 +392,7 @@ class Network:
                 rows,
                 listener,
                 "" if run_folder is None else os.fspath(run_folder),
+                "f16" if getattr(x, "dtype", None) == np.float16 else "",
             )
         finally:
             self._training = False
@@ -455,7 +458,9 @@ class Network:
                     f"{what} has {len(samples)} rows, more than the {most} of the first or of batch_size; give fit the "
                     "largest as batch_size"
                 )
-            if samples.dtype == np.float32 and not np.isfinite(samples).all():
+            if samples.dtype != np.uint8:
+                samples = samples.astype(np.float64)  # all batches have one type
+            if samples.dtype != np.uint8 and not (np.abs(samples) <= np.finfo(np.float32).max).all():
                 raise UsageError(f"{what}, x: holds NaN or an infinity")
             return samples, targets_of(y, task, outputs, len(samples), f"{what}, y")
 
@@ -481,7 +486,7 @@ class Network:
 
     # ---- answers
 
-    def _run(self, x: Any, output: int) -> npt.NDArray[np.float32]:
+    def _run(self, x: Any, output: int) -> npt.NDArray[Any]:
         samples = self._samples(x)
         core = self._built()
         wanted = min(len(samples), _AT_A_TIME)
@@ -502,8 +507,9 @@ class Network:
 
     __call__ = forward
 
-    def predict(self, x: Any) -> npt.NDArray[np.float32]:
-        """Probabilities ``[rows, classes]`` or ``[rows, labels]``; for a regression numbers in the targets' units."""
+    def predict(self, x: Any) -> npt.NDArray[Any]:
+        """Probabilities ``[rows, classes]`` or ``[rows, labels]``; for a regression numbers in the targets' units:
+        float64 if it was compiled with ``scale_targets``, else float32."""
         return self._run(x, 1)
 
     # ---- weights

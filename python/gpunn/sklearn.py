@@ -22,6 +22,7 @@ from gpunn.network import Network, Sequential, from_yaml
 
 _LARGEST_SEED = 2**31 - 1
 _ROWS_OF_CALL = 64
+_FLOATS = [np.float64, np.float32]  # other numbers become float64: the features are centred before they are rounded
 
 
 class _Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -114,10 +115,10 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
 
     def _answers(self, x: Any) -> npt.NDArray[np.float64]:
         check_is_fitted(self)
-        rows = np.asarray(self._validated(x, dtype=np.float32, reset=False))
+        rows = np.asarray(self._validated(x, dtype=_FLOATS, reset=False))
         # Kernels sum in another order where there are other numbers of rows. With equal calls the answer for a row does
         # not depend on the rows beside it.
-        padded = np.zeros((-(-len(rows) // _ROWS_OF_CALL) * _ROWS_OF_CALL, rows.shape[1]), np.float32)
+        padded = np.zeros((-(-len(rows) // _ROWS_OF_CALL) * _ROWS_OF_CALL, rows.shape[1]), rows.dtype)
         padded[: len(rows)] = rows
         calls = [self.network_.predict(padded[i : i + _ROWS_OF_CALL]) for i in range(0, len(padded), _ROWS_OF_CALL)]
         return np.concatenate(calls)[: len(rows)].astype(np.float64)
@@ -186,7 +187,7 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         return self
 
     def _rows(self, x: Any, y: Any, reset: bool) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        x, y = self._validated(x, y, dtype=np.float32, multi_output=True, reset=reset)
+        x, y = self._validated(x, y, dtype=_FLOATS, multi_output=True, reset=reset)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)
         check_classification_targets(y)
@@ -248,7 +249,7 @@ class Regressor(RegressorMixin, _Estimator):  # type: ignore[misc]
         return self
 
     def _rows(self, x: Any, y: Any, reset: bool) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        x, y = self._validated(x, y, dtype=np.float32, multi_output=True, y_numeric=True, reset=reset)
+        x, y = self._validated(x, y, dtype=_FLOATS, multi_output=True, y_numeric=True, reset=reset)
         return x, np.asarray(y, dtype=np.float64)
 
     def _begin_numbers(self, x: npt.NDArray[Any], y: npt.NDArray[Any]) -> None:

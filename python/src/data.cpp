@@ -31,7 +31,8 @@ AnyArray copied(const TensorType& type, std::span<const std::byte> values) {
 }
 
 AnyArray array_of_bytes(const TensorType& type, std::span<const std::byte> values) {
-  return type.dtype == DType::u8 ? copied<uint8_t>(type, values) : copied<float>(type, values);
+  if (type.dtype == DType::u8) return copied<uint8_t>(type, values);
+  return type.dtype == DType::f64 ? copied<double>(type, values) : copied<float>(type, values);
 }
 
 AnyArray samples_of(const Split& split) {
@@ -80,10 +81,10 @@ void bind_data(nb::module_& module) {
       .def_ro("columns", &Dataset::columns, "The names of the features; empty: they have none.")
       .def_prop_ro(
           "x_train", [](const Dataset& d) { return samples_of(d.train); }, nb::rv_policy::automatic,
-          "uint8 or float32 [rows, C, H, W] or [rows, features].")
+          "uint8, float32 or float64 [rows, C, H, W] or [rows, features].")
       .def_prop_ro(
           "y_train", [](const Dataset& d) { return targets_of(d.train); }, nb::rv_policy::automatic,
-          "Classes, int32 [rows]; else targets, float32 [rows, outputs].")
+          "Classes, int32 [rows]; else [rows, outputs]: numbers, float64, or labels, float32.")
       .def_prop_ro(
           "x_test", [](const Dataset& d) { return samples_of(d.test); }, nb::rv_policy::automatic)
       .def_prop_ro(

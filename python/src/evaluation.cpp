@@ -29,7 +29,7 @@ nb::ndarray<nb::numpy, int64_t> confusion_of(const ClassEvalReport& report) {
   return array_of(report.confusion, {classes, classes});
 }
 
-nb::ndarray<nb::numpy, float> numbers_of(const ClassEvalReport& report, const std::vector<float>& values) {
+nb::ndarray<nb::numpy, double> numbers_of(const ClassEvalReport& report, const std::vector<double>& values) {
   const std::size_t outputs = report.outputs.size();
   return array_of(values, {outputs > 0 ? values.size() / outputs : 0, outputs});
 }
@@ -105,10 +105,10 @@ void bind_evaluation(nb::module_& module) {
           "where there are no classes, or too many of them.")
       .def_prop_ro(
           "target_values", [](const ClassEvalReport& r) { return numbers_of(r, r.target_values); },
-          nb::rv_policy::automatic, "float32 [rows, outputs] of a regression, in the units of the data.")
+          nb::rv_policy::automatic, "float64 [rows, outputs] of a regression, in the units of the data.")
       .def_prop_ro(
           "predicted_values", [](const ClassEvalReport& r) { return numbers_of(r, r.predicted_values); },
-          nb::rv_policy::automatic, "float32 [rows, outputs] of a regression, in the units of the data.");
+          nb::rv_policy::automatic, "float64 [rows, outputs] of a regression, in the units of the data.");
   module.def(
       "evaluate",
       [](const fs::path& path, const Settings& settings, int64_t mistakes, nb::handle listener) {
@@ -150,7 +150,8 @@ void bind_evaluation(nb::module_& module) {
       .field("ir_version", &OnnxExportReport::ir_version)
       .field("nodes", &OnnxExportReport::nodes)
       .field("tensors", &OnnxExportReport::tensors)
-      .field("numbers", &OnnxExportReport::numbers);
+      .field("numbers", &OnnxExportReport::numbers)
+      .field("warnings", &OnnxExportReport::warnings, "Columns that the file's float32 rounds too coarsely.");
   module.def(
       "export_onnx",
       [](const fs::path& model, const fs::path& file, int64_t opset, bool raw_input, bool with_preprocessing,

@@ -78,12 +78,11 @@ class Batches {
   Shape shape_;
 };
 
-nb::ndarray<nb::numpy, float> run(const SharedModel& shared, const HostArray& input, std::size_t which) {
-  const Model& model = *shared.model;
-  const ModelTensor& output = model.outputs().at(which);
+template <typename T>
+nb::ndarray<nb::numpy> run_as(const Model& model, const HostArray& input, const ModelTensor& output) {
   Batches batches(model, input);
   Shape shape = batch_shape(output.row.shape, batches.rows());
-  NewArray<float> answer({shape.begin(), shape.end()});
+  NewArray<T> answer({shape.begin(), shape.end()});
   {
     const Unlocked unlocked;
     const AtWork at_work;
@@ -95,7 +94,13 @@ nb::ndarray<nb::numpy, float> run(const SharedModel& shared, const HostArray& in
                        .data = answer.data() + first * output.row.elements()});
     });
   }
-  return answer.release();
+  return nb::ndarray<nb::numpy>(answer.release().handle());
+}
+
+nb::ndarray<nb::numpy> run(const SharedModel& shared, const HostArray& input, std::size_t which) {
+  const Model& model = *shared.model;
+  const ModelTensor& output = model.outputs().at(which);
+  return output.row.dtype == DType::f64 ? run_as<double>(model, input, output) : run_as<float>(model, input, output);
 }
 
 std::vector<Prediction> predict_array(const SharedModel& shared, const HostArray& input, int64_t top) {

@@ -183,7 +183,7 @@ void bind_network(nb::module_& module) {
           nb::arg("file"))
       .def("train", &train, nb::arg("samples"), nb::arg("targets").none(), nb::arg("val_samples").none(),
            nb::arg("val_targets").none(), nb::arg("next").none(), nb::arg("rows"), nb::arg("listener"),
-           nb::arg("run_folder"))
+           nb::arg("run_folder"), nb::arg("rounded_to"))
       .def("evaluate", &evaluate, nb::arg("samples"), nb::arg("targets"))
       .def(
           "model",

@@ -42,12 +42,13 @@ class InUse {
   bool first_ = false;
 };
 
-// Samples are u8 or f32; targets are classes, int32 [rows], or numbers, float32 [rows, outputs]. `next`, which may be
-// None, brings batches of both in place of `samples` and `targets`: `samples` is then the first of them, and `rows`
-// what an epoch has at most. `listener` is a gpunn._listener.Listener.
+// Samples are u8, f32 or f64; targets are classes, int32 [rows], or [rows, outputs]: numbers, float64, or labels,
+// float32. `next`, which may be None, brings batches of both in place of `samples` and `targets`: `samples` is then the
+// first of them, and `rows` what an epoch has at most. `rounded_to` names the type that the samples had, if it is
+// narrower. `listener` is a gpunn._listener.Listener.
 void train(PythonNetwork& self, const PackedArray& samples, const nb::object& targets,
            const std::optional<PackedArray>& val_samples, const nb::object& val_targets, const nb::object& next,
-           int64_t rows, nb::handle listener, const std::string& run_folder);
+           int64_t rows, nb::handle listener, const std::string& run_folder, const std::string& rounded_to);
 EvalReport evaluate(const PythonNetwork& self, const PackedArray& samples, const nb::object& targets);
 
 }  // namespace gpunn::python

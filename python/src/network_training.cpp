@@ -40,10 +40,10 @@ Split part_of(const PackedArray& samples, const nb::object& targets) {
     part.labels.assign(labels.data(), labels.data() + labels.shape(0));
     return part;
   }
-  const auto numbers = nb::cast<Floats>(targets);
+  const auto numbers = nb::cast<PackedArray>(targets);
   Field field;
   field.type = type_of(numbers);
-  field.values.resize(numbers.size() * sizeof(float));
+  field.values.resize(numbers.size() * numbers.itemsize());
   if (numbers.size() > 0) std::memcpy(field.values.data(), numbers.data(), field.values.size());
   part.fields[kTargetField] = std::move(field);
   return part;
@@ -85,8 +85,8 @@ class LentUser {
 // is called on the thread that waits for the training, as callbacks are: Ctrl-C reaches it there.
 class PythonBatches final : public BatchSource {
  public:
-  PythonBatches(nb::object next, std::shared_ptr<std::atomic<std::thread::id>> user)
-      : next_(std::move(next)), user_(std::move(user)) {}
+  PythonBatches(nb::object next, std::shared_ptr<std::atomic<std::thread::id>> user, TargetKind targets)
+      : next_(std::move(next)), user_(std::move(user)), targets_(targets) {}
   ~PythonBatches() override {
     const nb::gil_scoped_acquire lock;
     next_.reset();
@@ -94,6 +94,7 @@ class PythonBatches final : public BatchSource {
   // Before the training begins.
   void serve(Errand& errand) { errand_ = &errand; }
 
+  DType target_type() const override { return targets_ == TargetKind::numbers ? DType::f64 : DType::f32; }
   int64_t read(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) override {
     const auto answer = std::make_shared<Answer>();
     // The training goes on meanwhile, so what the batches come from must not read the network.
@@ -129,6 +130,7 @@ class PythonBatches final : public BatchSource {
   };
   nb::object next_;
   std::shared_ptr<std::atomic<std::thread::id>> user_;
+  TargetKind targets_;
   Errand* errand_ = nullptr;
 };
 
@@ -152,16 +154,17 @@ InUse::~InUse() {
 
 void train(PythonNetwork& self, const PackedArray& samples, const nb::object& targets,
            const std::optional<PackedArray>& val_samples, const nb::object& val_targets, const nb::object& next,
-           int64_t rows, nb::handle listener, const std::string& run_folder) {
+           int64_t rows, nb::handle listener, const std::string& run_folder, const std::string& rounded_to) {
   const auto in_use = std::make_shared<InUse>(self, InUse::Kind::writes);
   const auto set = std::make_shared<Dataset>(arrays_for(*self.network));
   std::shared_ptr<PythonBatches> batches;
   if (next.is_none()) {
     set->train = part_of(samples, targets);
+    if (rounded_to == name_of(DType::f16)) set->train.rounded_to = DType::f16;
   } else {
     set->train.samples = type_of(samples);
     set->train.samples.shape.front() = rows;
-    set->batches = batches = std::make_shared<PythonBatches>(next, self.user);
+    set->batches = batches = std::make_shared<PythonBatches>(next, self.user, set->targets);
   }
   if (val_samples) {
     set->validation = part_of(*val_samples, val_targets);

@@ -55,9 +55,11 @@ void write_onnx(const CommandLine& line, const std::filesystem::path& model, con
                 {"ir_version", report.ir_version},
                 {"nodes", report.nodes},
                 {"tensors", report.tensors},
-                {"numbers", report.numbers}});
+                {"numbers", report.numbers},
+                {"warnings", report.warnings}});
     return;
   }
+  for (const std::string& warning : report.warnings) put("{}\n", printable(warning));
   put("ONNX      {} nodes, {} tensors, {} numbers, opset {} (IR {}), in {}\n", report.nodes, report.tensors,
       report.numbers, report.opset, report.ir_version, report.file.string());
   if (!report.data.empty()) put("data      in {}, which belongs beside it\n", report.data.string());

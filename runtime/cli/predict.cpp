@@ -21,6 +21,7 @@
 #include "cli/stop_signal.hpp"
 #include "cli/terminal.hpp"
 #include "cli/units.hpp"
+#include "common/significant_digits.hpp"
 #include "common/system_call.hpp"
 
 namespace gpunn::cli {
@@ -36,7 +37,11 @@ void print_prediction(const Prediction& prediction, double least_score) {
     put("  {:>8}  {}  {:.0f},{:.0f} to {:.0f},{:.0f}\n", percent_text(one.score), printable(one.name), one.left,
         one.top, one.right, one.bottom);
   }
-  for (const NamedValue& one : prediction.values) put("  {:>12.6g}  {}\n", one.value, printable(one.name));
+  constexpr int kUsualDigits = 6;
+  for (const NamedValue& one : prediction.values) {
+    const int digits = digits_beyond(one.value, one.stddev, kUsualDigits);
+    put("  {:>12.{}g}  {}\n", one.value, digits, printable(one.name));
+  }
   for (const ClassProbability& one : prediction.top) {
     const std::string name = one.name.empty() || one.name == std::to_string(one.index)
                                  ? std::to_string(one.index)

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "data/registry.hpp"
+#include "data/standardise.hpp"
 
 namespace gpunn::data {
 
@@ -28,9 +29,9 @@ TensorType row_type(const TensorType& samples) {
 
 void require_samples(const Split& part, const std::string& name) {
   const TensorType& type = part.samples;
-  const bool known = type.dtype == DType::u8 || type.dtype == DType::f32;
+  const bool known = type.dtype == DType::u8 || type.dtype == DType::f32 || type.dtype == DType::f64;
   if (!known || type.shape.size() < 2) {
-    refuse_arrays("the " + name + " samples: expected u8 or f32 of [rows, features] or [rows, C, H, W], found " +
+    refuse_arrays("the " + name + " samples: expected u8, f32 or f64 of [rows, features] or [rows, C, H, W], found " +
                   to_string(type));
   }
   if (std::ranges::any_of(type.shape, [](int64_t size) { return size < 1; })) {
@@ -42,22 +43,28 @@ void require_samples(const Split& part, const std::string& name) {
   }
 }
 
-void require_finite(std::span<const std::byte> bytes, std::size_t columns, const std::string& what) {
-  const std::size_t count = bytes.size() / sizeof(float);
+template <class T>
+void require_finite_numbers(std::span<const std::byte> bytes, std::size_t columns, const std::string& what) {
+  const std::size_t count = bytes.size() / sizeof(T);
   constexpr std::size_t kBlock = 4096;
-  std::array<float, kBlock> block{};
+  std::array<T, kBlock> block{};
   for (std::size_t first = 0; first < count; first += kBlock) {
     const std::size_t here = std::min(kBlock, count - first);
-    std::memcpy(block.data(), bytes.data() + first * sizeof(float), here * sizeof(float));
-    float zero = 0;  // NaN as soon as a value is NaN or infinite
-    for (std::size_t i = 0; i < here; ++i) zero += block[i] * 0.0F;
+    std::memcpy(block.data(), bytes.data() + first * sizeof(T), here * sizeof(T));
+    float zero = 0;  // NaN as soon as a value is NaN, infinite, or beyond the range of f32
+    for (std::size_t i = 0; i < here; ++i) zero += static_cast<float>(block[i]) * 0.0F;
     if (zero == 0) continue;
     for (std::size_t i = 0; i < here; ++i) {
-      if (std::isfinite(block[i])) continue;
+      if (std::isfinite(static_cast<float>(block[i]))) continue;
       refuse_arrays("the " + what + " hold " + (std::isnan(block[i]) ? "NaN" : "an infinity") + " in " +
                     row_text((first + i) / columns) + "; remove such rows or replace the value");
     }
   }
+}
+
+void require_finite(DType type, std::span<const std::byte> bytes, std::size_t columns, const std::string& what) {
+  if (type == DType::f64) return require_finite_numbers<double>(bytes, columns, what);
+  if (type == DType::f32) require_finite_numbers<float>(bytes, columns, what);
 }
 
 void require_values(const Split& part, const std::string& name) {
@@ -67,7 +74,7 @@ void require_values(const Split& part, const std::string& name) {
                   std::to_string(part.samples.bytes()) + " bytes, found " + std::to_string(bytes.size()));
   }
   const auto columns = static_cast<std::size_t>(row_type(part.samples).elements());
-  if (part.samples.dtype == DType::f32) require_finite(bytes, columns, name + " samples");
+  require_finite(part.samples.dtype, bytes, columns, name + " samples");
 }
 
 void require_labels(const Split& part, const std::string& name, int64_t classes) {
@@ -84,13 +91,15 @@ void require_labels(const Split& part, const std::string& name, int64_t classes)
 
 void require_target_field(const Split& part, const std::string& name, const Dataset& set) {
   const auto field = part.fields.find(kTargetField);
-  const TensorType expected{DType::f32, {part.rows(), set.classes}};
+  const bool numbers = set.targets == TargetKind::numbers;
+  const bool wide = numbers && field != part.fields.end() && field->second.type.dtype == DType::f64;
+  const TensorType expected{wide ? DType::f64 : DType::f32, {part.rows(), set.classes}};
   if (field == part.fields.end() || !(field->second.type == expected) ||
       field->second.values.size() != expected.bytes()) {
     refuse_arrays("the " + name + " targets: expected " + to_string(expected) + ", found " +
                   (field == part.fields.end() ? "none" : to_string(field->second.type)));
   }
-  require_finite(field->second.values, static_cast<std::size_t>(set.classes), name + " targets");
+  require_finite(expected.dtype, field->second.values, static_cast<std::size_t>(set.classes), name + " targets");
   if (set.targets != TargetKind::labels) return;
   for (std::size_t i = 0; i < field->second.values.size() / sizeof(float); ++i) {
     float value = 0;
@@ -132,7 +141,7 @@ void require_arrays(const Dataset& set) {
   for (const auto& [part, name] : {std::pair{&set.validation, "validation"}, std::pair{&set.test, "test"}}) {
     if (part->rows() == 0) continue;
     require_part(*part, name, set);
-    if (row_type(part->samples) == row_type(set.train.samples)) continue;
+    if (row_type(device_type(part->samples)) == row_type(device_type(set.train.samples))) continue;
     refuse_arrays("training samples are " + to_string(set.train.samples) + " and " + name + " samples " +
                   to_string(part->samples) + "; they may differ in the number of rows alone");
   }

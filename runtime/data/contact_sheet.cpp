@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <iomanip>
 #include <numeric>
 #include <sstream>
@@ -14,8 +13,11 @@
 #include "common/files.hpp"
 #include "data/images/image.hpp"
 #include "data/images/letters.hpp"
+#include "data/standardise.hpp"
 
 namespace gpunn {
+
+using data::element_of;
 
 namespace {
 
@@ -33,10 +35,12 @@ class Pictures {
  public:
   explicit Pictures(const Split& split) : split_(split), shape_(split.samples.shape) {
     if (split.samples.dtype == DType::u8) return;
-    const auto* values = reinterpret_cast<const float*>(split.values.data());
-    const std::size_t count = split.values.size() / sizeof(float);
-    low_ = count == 0 ? 0 : *std::min_element(values, values + count);
-    high_ = count == 0 ? 0 : *std::max_element(values, values + count);
+    const std::size_t count = split.sample_bytes().size() / size_of(split.samples.dtype);
+    for (std::size_t i = 0; i < count; ++i) {
+      const double number = element_of(split.samples.dtype, split.sample_bytes(), i);
+      low_ = i == 0 ? number : std::min(low_, number);
+      high_ = i == 0 ? number : std::max(high_, number);
+    }
   }
 
   data::Image operator[](std::size_t row) const {
@@ -58,15 +62,14 @@ class Pictures {
   // Of float samples, the smallest is black and the largest white.
   uint8_t value(std::span<const std::byte> sample, std::size_t at) const {
     if (split_.samples.dtype == DType::u8) return std::to_integer<uint8_t>(sample[at]);
-    float number = 0;
-    std::memcpy(&number, sample.data() + at * sizeof(float), sizeof(float));
-    const float range = high_ - low_;
+    const double number = element_of(split_.samples.dtype, sample, at);
+    const double range = high_ - low_;
     return range > 0 ? static_cast<uint8_t>(std::lround(255 * (number - low_) / range)) : uint8_t{0};
   }
 
   const Split& split_;
   const Shape& shape_;
-  float low_ = 0, high_ = 0;
+  double low_ = 0, high_ = 0;
 };
 
 void paint(const data::Image& picture, int64_t magnified, int64_t top, int64_t left, data::Image& sheet) {
@@ -87,12 +90,9 @@ struct SheetRow {
   std::vector<std::size_t> rows;
 };
 
-float target_at(const Split& split, std::size_t row, std::size_t column) {
+double target_at(const Split& split, std::size_t row, std::size_t column) {
   const Field& field = split.fields.at(kTargetField);
-  float value = 0;
-  const std::size_t at = row * static_cast<std::size_t>(field.type.shape[1]) + column;
-  std::memcpy(&value, field.values.data() + at * sizeof(float), sizeof(float));
-  return value;
+  return element_of(field.type.dtype, field.values, row * static_cast<std::size_t>(field.type.shape[1]) + column);
 }
 
 // A row a class or label.

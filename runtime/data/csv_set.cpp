@@ -1,4 +1,4 @@
-// The user's own table: a row a sample, one column or several of what is learnt, all other columns numbers. Samples f32
+// The user's own table: a row a sample, one column or several of what is learnt, all other columns numbers. Samples f64
 // [rows, features].
 #include <gpunn/error.hpp>
 
@@ -20,7 +20,7 @@ namespace {
 // One file, read.
 struct Rows {
   std::vector<std::string> columns;
-  std::vector<float> values;  // of all columns but the targets
+  std::vector<double> values;  // of all columns but the targets
   std::unique_ptr<TargetColumns> targets;
   int64_t rows = 0, features = 0;
 };
@@ -35,7 +35,7 @@ Rows read_rows(const std::filesystem::path& file, const CsvSet& settings, const 
   for (std::vector<std::string> fields; table.next(fields); ++rows.rows) {
     for (std::size_t i = 0; i < fields.size(); ++i) {
       if (rows.targets->has(i)) continue;
-      const std::optional<float> value = number_of(fields[i]);
+      const std::optional<double> value = number_of(fields[i]);
       if (!value) {
         table.refuse(fields[i], i, "a number",
                      "every column but " + rows.targets->text() + " has to hold finite numbers");
@@ -50,7 +50,7 @@ Rows read_rows(const std::filesystem::path& file, const CsvSet& settings, const 
 
 Split split_of(const Rows& rows, const std::vector<std::string>& names) {
   Split split;
-  split.samples = {DType::f32, {rows.rows, rows.features}};
+  split.samples = {DType::f64, {rows.rows, rows.features}};
   make_room(split);
   std::memcpy(split.values.data(), rows.values.data(), split.values.size());
   rows.targets->put_into(split, names);

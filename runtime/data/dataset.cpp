@@ -92,7 +92,7 @@ Split blank_split(const TensorType& samples, const data::DatasetSizes& sizes) {
   data::make_room(split);
   const int64_t classes = sizes.classes;
   if (sizes.targets != TargetKind::one_class) {
-    data::set_targets(split, std::vector<float>(static_cast<std::size_t>(split.rows() * classes)), classes);
+    data::set_label_targets(split, std::vector<float>(static_cast<std::size_t>(split.rows() * classes)), classes);
     return split;
   }
   for (int64_t row = 0; row < split.rows(); ++row) split.labels.push_back(static_cast<int32_t>(row % classes));
@@ -123,7 +123,12 @@ Dataset as_configured(Dataset set, const DataConfig& config) {
   keep_first(set.test, config.test_limit, "test_limit");
   keep_first(set.validation, config.test_limit, "test_limit");
   if (set.mean.empty() && config.mean.empty()) data::normalise_by_training_samples(set);
-  if (set.targets == TargetKind::numbers && config.scale_targets) data::measure_targets(set);
+  if (set.targets != TargetKind::numbers) return set;
+  if (config.scale_targets) {
+    data::measure_targets(set);
+  } else {
+    data::note_rounded_targets(set);
+  }
   return set;
 }
 

@@ -127,10 +127,14 @@ Hdf5Array::Hdf5Array(const Hdf5File& file, const std::string& name)
     // NumPy's bools are an enumeration of 0 and 1; HDF5 reads such values as integers.
     integers_ = H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_ENUM;
     bytes_ = integers_ && H5Tget_size(type) == 1 && H5Tget_sign(type) == H5T_SGN_NONE;
+    constexpr std::size_t kIntegerBytesOfF32 = 2;  // f32 holds integers of 24 bits
+    const std::size_t size = H5Tget_size(type);
+    halves_ = !integers_ && size == 2;
+    dtype_ = bytes_ ? DType::u8 : size > (integers_ ? kIntegerBytesOfF32 : sizeof(float)) ? DType::f64 : DType::f32;
     if (!integers_ && H5Tget_class(type) != H5T_FLOAT) fail("expected numbers, found " + type_text(dataset_));
     if (shape_.empty()) fail("expected an array, found a single value");
     require_plain();
-    require_content(H5Tget_size(type));
+    require_content(size);
   });
 }
 

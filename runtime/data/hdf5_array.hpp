@@ -41,7 +41,10 @@ class Hdf5Array {
   const Shape& shape() const { return shape_; }
   bool bytes() const { return bytes_; }        // its elements are unsigned bytes
   bool integers() const { return integers_; }  // of any size
-  std::string name() const;                    // "FILE: array 'images'"
+  // The type that holds each of its numbers: u8, f32, or f64 for what f32 would round.
+  DType dtype() const { return dtype_; }
+  bool halves() const { return halves_; }  // its elements are f16
+  std::string name() const;                // "FILE: array 'images'"
 
   // Reads the rows [first, first + count) converted to `type`, which is one of the library's native types.
   void read_rows(int64_t first, int64_t count, hid_t type, void* out) const;
@@ -55,7 +58,8 @@ class Hdf5Array {
   std::string array_;
   storage::Handle dataset_;
   Shape shape_;
-  bool bytes_ = false, integers_ = false;
+  bool bytes_ = false, integers_ = false, halves_ = false;
+  DType dtype_ = DType::f32;
 };
 
 }  // namespace gpunn::data

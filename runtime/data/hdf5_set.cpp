@@ -1,5 +1,6 @@
 // The user's own arrays in an HDF5 file: images [rows, H, W], [rows, C, H, W] or [rows, H, W, C], or [rows, features],
-// and the class of each row. Unsigned bytes stay what they are, other numbers become f32.
+// and the class of each row. Unsigned bytes stay what they are, other numbers become f32 or, where that would round
+// them, f64.
 #include <gpunn/error.hpp>
 #include <gpunn/progress.hpp>
 
@@ -15,6 +16,7 @@
 #include "data/own_data.hpp"
 #include "data/registry.hpp"
 #include "data/room.hpp"
+#include "data/standardise.hpp"
 #include "data/target_columns.hpp"
 
 namespace gpunn::data {
@@ -64,13 +66,17 @@ class Samples {
   }
 
   void read(Split& split) const {
-    split.samples = {array_.bytes() ? DType::u8 : DType::f32, shape_};
+    split.samples = {array_.dtype(), shape_};
+    if (array_.halves()) split.rounded_to = DType::f16;
     require_memory(split.samples.bytes(), array_.name() + ": the samples", "write fewer of them, or as unsigned bytes");
     make_room(split);
-    if (array_.bytes()) {
-      read_as<uint8_t>(split, H5T_NATIVE_UINT8);
-    } else {
-      read_as<float>(split, H5T_NATIVE_FLOAT);
+    switch (array_.dtype()) {
+      case DType::u8:
+        return read_as<uint8_t>(split, H5T_NATIVE_UINT8);
+      case DType::f64:
+        return read_as<double>(split, H5T_NATIVE_DOUBLE);
+      default:
+        return read_as<float>(split, H5T_NATIVE_FLOAT);
     }
   }
 
@@ -86,7 +92,7 @@ class Samples {
       const int64_t count = std::min(at_a_time, shape_[0] - first);
       array_.read_rows(first, count, type, block.data());
       const auto rows = std::span(block).first(static_cast<std::size_t>(count * row_elements));
-      if constexpr (std::is_same_v<T, float>) require_finite(rows, first, row_elements);
+      if constexpr (std::is_floating_point_v<T>) require_finite<T>(rows, first, row_elements);
       std::byte* target = split.values.data() + first * row_bytes;
       if (last_) {
         std::vector<T> planes(rows.size());
@@ -108,11 +114,13 @@ class Samples {
     }
   }
 
-  void require_finite(std::span<const float> values, int64_t first_row, int64_t row_elements) const {
-    const auto bad = std::find_if_not(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+  template <class T>
+  void require_finite(std::span<const T> values, int64_t first_row, int64_t row_elements) const {
+    const auto bad = std::find_if_not(values.begin(), values.end(),
+                                      [](T value) { return std::isfinite(static_cast<float>(value)); });
     if (bad == values.end()) return;
     const int64_t row = first_row + (bad - values.begin()) / row_elements;
-    throw Error(array_.name() + ": row " + std::to_string(row) + " has " + std::to_string(*bad) +
+    throw Error(array_.name() + ": row " + std::to_string(row) + " has " + std::to_string(static_cast<float>(*bad)) +
                 "; samples must be finite. Replace or leave out what is not");
   }
 
@@ -158,12 +166,12 @@ void read_targets(const Hdf5Array& array, TargetKind kind, Split& split) {
     throw Error(array.name() + ": expected at most " + std::to_string(kMostHdf5Classes) + " targets a row, found " +
                 std::to_string(outputs));
   }
-  require_memory(static_cast<uint64_t>(shape[0] * outputs) * sizeof(float), array.name() + ": the targets",
+  require_memory(static_cast<uint64_t>(shape[0] * outputs) * sizeof(double), array.name() + ": the targets",
                  "write fewer");
-  std::vector<float> values(static_cast<std::size_t>(shape[0] * outputs));
-  array.read_rows(0, shape[0], H5T_NATIVE_FLOAT, values.data());
+  std::vector<double> values(static_cast<std::size_t>(shape[0] * outputs));
+  array.read_rows(0, shape[0], H5T_NATIVE_DOUBLE, values.data());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const bool sound = labels ? values[i] == 0 || values[i] == 1 : std::isfinite(values[i]);
+    const bool sound = labels ? values[i] == 0 || values[i] == 1 : std::isfinite(static_cast<float>(values[i]));
     if (sound) continue;
     const auto columns = static_cast<std::size_t>(outputs);
     throw Error(array.name() + ": row " + std::to_string(i / columns) + ", column " + std::to_string(i % columns) +
@@ -172,7 +180,8 @@ void read_targets(const Hdf5Array& array, TargetKind kind, Split& split) {
                 (labels ? "the task multi_label has a column for each label, 1 where the row has it"
                         : "the task regression learns numbers. Leave such rows out"));
   }
-  set_targets(split, values, outputs);
+  if (labels) return set_label_targets(split, {values.begin(), values.end()}, outputs);
+  set_number_targets(split, values, outputs);
 }
 
 struct ArrayNames {
@@ -249,7 +258,7 @@ Dataset read_arrays(const DataConfig& config) {
   }
   const Shape& train = set.train.samples.shape;
   const Shape& test = set.test.samples.shape;
-  if (set.test.rows() > 0 && (set.train.samples.dtype != set.test.samples.dtype ||
+  if (set.test.rows() > 0 && (device_type(set.train.samples).dtype != device_type(set.test.samples).dtype ||
                               !std::equal(train.begin() + 1, train.end(), test.begin() + 1, test.end()))) {
     throw Error(set.source + ": training samples are " + to_string(set.train.samples) + " and test samples " +
                 to_string(set.test.samples) + "; they may differ in the number of rows alone");

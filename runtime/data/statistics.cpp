@@ -6,17 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
-#include <limits>
+#include <vector>
 
 #include "data/rows.hpp"
 
 namespace gpunn {
 
 namespace {
-
-// Of samples that are made when they are wanted: as many as tell the mean and the deviation to 1 %.
-constexpr int64_t kMeasuredSamples = 2048;
 
 // A split as [rows, channels, inner].
 struct Extent {
@@ -58,28 +54,8 @@ ChannelSummary of_bytes(const Split& split, const Extent& extent, std::size_t ch
   return summary;
 }
 
-// The deviation in a second pass, so that a large mean does not swallow it.
-ChannelSummary of_floats(const Split& split, const Extent& extent, std::size_t channel) {
-  const auto* values = reinterpret_cast<const float*>(split.sample_bytes().data());
-  const auto for_each = [&](const auto& take) {
-    for (std::size_t row = 0; row < extent.rows; ++row) {
-      const float* at = values + (row * extent.channels + channel) * extent.inner;
-      for (std::size_t i = 0; i < extent.inner; ++i) take(static_cast<double>(at[i]));
-    }
-  };
-  const auto total = static_cast<double>(extent.rows * extent.inner);
-  if (total == 0) return {};
-  ChannelSummary summary{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(), 0, 0};
-  double sum = 0, squares = 0;
-  for_each([&](double v) {
-    summary.min = std::min(summary.min, v);
-    summary.max = std::max(summary.max, v);
-    sum += v;
-  });
-  summary.mean = sum / total;
-  for_each([&](double v) { squares += (v - summary.mean) * (v - summary.mean); });
-  summary.stddev = std::sqrt(squares / total);
-  return summary;
+ChannelSummary summary_of(const data::Moments& moments) {
+  return {.min = moments.low, .max = moments.high, .mean = moments.mean(), .stddev = moments.stddev};
 }
 
 }  // namespace
@@ -93,42 +69,31 @@ SplitSummary summarize(const Split& split, int64_t classes, TargetKind targets) 
   }
   if (const auto field = split.fields.find(kTargetField);
       field != split.fields.end() && (targets == TargetKind::numbers || targets == TargetKind::labels)) {
-    const Split of_targets{.samples = field->second.type, .values = field->second.values, .labels = {}, .fields = {}};
-    const Extent columns = extent_of(of_targets);
-    for (std::size_t c = 0; split.rows() > 0 && c < columns.channels; ++c) {
-      const ChannelSummary column = of_floats(of_targets, columns, c);
-      if (targets == TargetKind::numbers) summary.targets.push_back(column);
+    const std::vector<data::Moments> columns = data::moments_of(field->second.type, field->second.values);
+    for (std::size_t c = 0; split.rows() > 0 && c < columns.size(); ++c) {
+      if (targets == TargetKind::numbers) summary.targets.push_back(summary_of(columns[c]));
       // A 1 in each row that has the label.
       if (targets == TargetKind::labels) {
-        summary.labels[c] = std::llround(column.mean * static_cast<double>(split.rows()));
+        summary.labels[c] = std::llround(columns[c].mean() * static_cast<double>(split.rows()));
       }
     }
   }
   if (split.source != nullptr) {
-    summary.channels = summarize(data::evenly_spread(split, kMeasuredSamples), classes, targets).channels;
+    summary.channels = summarize(data::evenly_spread(split, data::kMeasuredSamples), classes, targets).channels;
     return summary;
   }
   if (split.sample_bytes().empty()) return summary;  // batches that come while training, or samples of many sizes
+  if (split.samples.dtype != DType::u8) {
+    for (const data::Moments& one : data::moments_of(split.samples, split.sample_bytes())) {
+      summary.channels.push_back(summary_of(one));
+    }
+    return summary;
+  }
   const Extent extent = extent_of(split);
   for (std::size_t c = 0; split.rows() > 0 && c < extent.channels; ++c) {
-    summary.channels.push_back(split.samples.dtype == DType::u8 ? of_bytes(split, extent, c)
-                                                                : of_floats(split, extent, c));
+    summary.channels.push_back(of_bytes(split, extent, c));
   }
   return summary;
 }
-
-namespace data {
-
-void normalise_by_training_samples(Dataset& set) {
-  const double unit = set.train.samples.dtype == DType::u8 ? 1.0 / 255 : 1.0;
-  set.mean.clear();
-  set.stddev.clear();
-  for (const ChannelSummary& channel : summarize(set.train, set.classes).channels) {
-    set.mean.push_back(channel.mean * unit);
-    set.stddev.push_back(channel.stddev > 0 ? channel.stddev * unit : 1);  // a constant stays one
-  }
-}
-
-}  // namespace data
 
 }  // namespace gpunn

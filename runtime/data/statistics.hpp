@@ -2,9 +2,49 @@
 
 #include <gpunn/data.hpp>
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
 namespace gpunn::data {
 
-// Sets mean and stddev to those of the training samples, channel by channel (feature by feature of [rows, features]).
+// The numbers of a channel or column. Each step is computed relative to the lowest number. So an offset that all
+// numbers can take on exactly changes `low` and `high`, and not one bit of the other members.
+struct Moments {
+  double low = 0, high = 0;
+  double above_low = 0;  // mean - low
+  double stddev = 0;
+  double mean() const { return low + above_low; }
+  // The number that models subtract: the mean, rounded to 2^-20 of the deviation. The rounding makes `low` plus the
+  // distance exact, so that the differences do not depend on an offset either. This holds for a deviation above 2^-32
+  // of the offset.
+  double centre() const;
+  // The number that models divide by: the deviation. A column that is constant, apart from rounding in f64, has 1.
+  double unit() const;
+};
+
+// Samples that are made when they are wanted are measured on this many of them, which gives the mean and the deviation
+// to 1 %.
+inline constexpr int64_t kMeasuredSamples = 2048;
+
+// Moments by channel of numbers [rows, channels, ...] in f32 or f64.
+std::vector<Moments> moments_of(const TensorType& type, std::span<const std::byte> values);
+
+// Sets mean and stddev to those of the training samples, channel by channel (feature by feature of [rows, features]),
+// and adds a note for each channel that was rounded too coarsely before.
 void normalise_by_training_samples(Dataset& set);
+
+// Sets the mean and deviation of each target column from the training rows, with the same notes.
+void measure_targets(Dataset& set);
+
+// Adds a note for each target column that f32 would round too coarsely: the targets are learnt in their own units.
+void note_rounded_targets(Dataset& set);
+
+// The distance from a number to the next one that this floating-point type holds.
+double step_at(double number, DType type);
+// Whether numbers of this type around `largest` lie too far apart for a column of this deviation: the column has fewer
+// steps than a byte has, 256. A uniform column of 256 steps has a deviation of 74 steps.
+bool is_coarse(double largest, double stddev, DType type);
 
 }  // namespace gpunn::data

@@ -12,7 +12,6 @@
 
 #include "common/parse_number.hpp"
 #include "common/text.hpp"
-#include "data/statistics.hpp"
 #include "tasks/task.hpp"
 
 namespace gpunn::data {
@@ -111,7 +110,7 @@ class NumberColumns : public TargetColumns {
   }
   void add(const Table& table, const std::vector<std::string>& fields) override {
     for (const std::size_t column : columns_) {
-      const std::optional<float> value = number_of(fields[column]);
+      const std::optional<double> value = number_of(fields[column]);
       if (kind_ == TargetKind::labels) {
         if (!value || (*value != 0 && *value != 1)) {
           table.refuse(fields[column], column, "0 or 1",
@@ -128,14 +127,16 @@ class NumberColumns : public TargetColumns {
   }
   std::vector<std::string> names() const override { return names_; }
   void put_into(Split& split, const std::vector<std::string>& names) const override {
-    set_targets(split, values_, static_cast<int64_t>(names.size()));
+    const auto outputs = static_cast<int64_t>(names.size());
+    if (kind_ == TargetKind::labels) return set_label_targets(split, {values_.begin(), values_.end()}, outputs);
+    set_number_targets(split, values_, outputs);
   }
 
  private:
   std::vector<std::size_t> columns_;
   TargetKind kind_;
   std::vector<std::string> names_;
-  std::vector<float> values_;
+  std::vector<double> values_;
 };
 
 // A column whose fields are lists of labels: "cat|dog"; an empty one has none.
@@ -189,7 +190,7 @@ class LabelLists : public TargetColumns {
         values[row * names.size() + static_cast<std::size_t>(number)] = 1;
       }
     }
-    set_targets(split, values, static_cast<int64_t>(names.size()));
+    set_label_targets(split, values, static_cast<int64_t>(names.size()));
   }
 
  private:
@@ -243,20 +244,24 @@ std::unique_ptr<TargetColumns> target_columns_of(const Table& table, const Targe
   return std::make_unique<NumberColumns>(table, std::move(columns), choice.kind);
 }
 
-void set_targets(Split& split, const std::vector<float>& values, int64_t outputs) {
+namespace {
+
+template <class T>
+void set_target_field(Split& split, const std::vector<T>& values, int64_t outputs, DType type) {
   const std::span<const std::byte> bytes = std::as_bytes(std::span(values));
   Field& field = split.fields[kTargetField];
-  field.type = {DType::f32, {static_cast<int64_t>(values.size()) / outputs, outputs}};
+  field.type = {type, {static_cast<int64_t>(values.size()) / outputs, outputs}};
   field.values.assign(bytes.begin(), bytes.end());
 }
 
-void measure_targets(Dataset& set) {
-  set.target_mean.clear();
-  set.target_stddev.clear();
-  for (const ChannelSummary& column : summarize(set.train, set.classes, TargetKind::numbers).targets) {
-    set.target_mean.push_back(column.mean);
-    set.target_stddev.push_back(column.stddev > 0 ? column.stddev : 1);  // a constant stays one
-  }
+}  // namespace
+
+void set_label_targets(Split& split, const std::vector<float>& values, int64_t labels) {
+  set_target_field(split, values, labels, DType::f32);
+}
+
+void set_number_targets(Split& split, const std::vector<double>& values, int64_t outputs) {
+  set_target_field(split, values, outputs, DType::f64);
 }
 
 }  // namespace gpunn::data

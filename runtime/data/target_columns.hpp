@@ -43,10 +43,9 @@ class TargetColumns {
 
 std::unique_ptr<TargetColumns> target_columns_of(const Table& table, const TargetChoice& choice);
 
-// Gives the rows of a split the targets [rows, outputs].
-void set_targets(Split& split, const std::vector<float>& values, int64_t outputs);
-
-// Sets the mean and deviation of each column of numbers from the training rows.
-void measure_targets(Dataset& set);
+// Gives the rows of a split the targets [rows, labels]: 0 or 1 in f32, as the device has them.
+void set_label_targets(Split& split, const std::vector<float>& values, int64_t labels);
+// Gives the rows of a split the targets [rows, outputs]: numbers in f64.
+void set_number_targets(Split& split, const std::vector<double>& values, int64_t outputs);
 
 }  // namespace gpunn::data

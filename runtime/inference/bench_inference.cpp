@@ -77,7 +77,8 @@ InferenceBenchRow measure_calls(const Measured& measured, int64_t rows, const In
   const std::size_t output = model.has_task() ? 1 : 0;
   std::vector<std::byte> answers(static_cast<std::size_t>(rows) * context.row_bytes(output));
   const inference::OutputTarget target{.output = output, .data = answers.data()};
-  const auto call = [&] { context.run(rows, samples.data(), {&target, 1}); };
+  const data::Standardiser standardiser = inference::input_standardiser(model.info, model.info.input.sample.dtype);
+  const auto call = [&] { context.run(rows, samples.data(), standardiser, {&target, 1}); };
   call();
   const execution::Backend* const used = &context.backend();
   execution::require_wanted_kernels({&used, 1}, used->options().kernels, false);

@@ -214,14 +214,18 @@ class Views {
     view.data = array.data;
     if (found == tensors.end()) return;  // which run() refuses
     const TensorType& row = found->row;
-    if (view.dtype != row.dtype) {
+    // f64 replaces the f32 of an input, and f32 replaces the f64 of an output.
+    const DType narrow = std::is_same_v<View, ArrayView> ? row.dtype : view.dtype;
+    const DType wide = std::is_same_v<View, ArrayView> ? view.dtype : row.dtype;
+    if (view.dtype != row.dtype && (narrow != DType::f32 || wide != DType::f64)) {
       throw Error("the " + std::string(kind) + " '" + found->name + "' is " + to_string(row) +
                       " a row, and dtype is another: " + std::to_string(array.dtype),
                   ExitCode::usage);
     }
-    const uint64_t bytes = require_extent(array.data, static_cast<uint64_t>(rows), row.bytes(), found->name);
+    const TensorType given{view.dtype, row.shape};
+    const uint64_t bytes = require_extent(array.data, static_cast<uint64_t>(rows), given.bytes(), found->name);
     if (array.bytes != bytes) {
-      throw Error("the " + std::string(kind) + " '" + found->name + "' is " + to_string(row) + " a row: expected " +
+      throw Error("the " + std::string(kind) + " '" + found->name + "' is " + to_string(given) + " a row: expected " +
                       std::to_string(bytes) + " bytes for " + std::to_string(rows) + " rows, found " +
                       std::to_string(array.bytes),
                   ExitCode::usage);

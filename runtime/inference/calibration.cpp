@@ -116,7 +116,7 @@ Quantizer TensorRange::quantizer(RangeMethod method, double percentile) const {
 
 TensorProbe::TensorProbe(const ForwardModel& model, ForwardProgram program, std::span<const ValueId> values,
                          int64_t rows, const Weights& weights, std::unique_ptr<execution::Backend> backend)
-    : runner_(std::move(backend)), values_(values.size()) {
+    : runner_(std::move(backend)), info_(model.info), values_(values.size()) {
   graph::Graph& g = program.graph;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::string name = "probe." + std::to_string(i);
@@ -141,9 +141,9 @@ TensorProbe::TensorProbe(const ForwardModel& model, ForwardProgram program, std:
   program_ = runner_.compile(std::move(g));
 }
 
-std::vector<std::vector<float>> TensorProbe::run(std::span<const std::byte> samples) {
+std::vector<std::vector<float>> TensorProbe::run(std::span<const std::byte> samples, DType type) {
   execution::Executable& executable = runner_.ready(program_);
-  runner_.variables().write(variable::kInput, samples);
+  runner_.variables().write(variable::kInput, input_standardiser(info_, type).converted(samples));
   executable.run();
   runner_.backend().synchronize();
   std::vector<std::vector<float>> results;

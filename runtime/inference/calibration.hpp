@@ -45,12 +45,14 @@ class TensorProbe {
   TensorProbe(const ForwardModel& model, ForwardProgram program, std::span<const graph::ValueId> values, int64_t rows,
               const Weights& weights, std::unique_ptr<execution::Backend> backend);
 
-  // Of so many rows, packed. The results are those of the values, in their order.
-  std::vector<std::vector<float>> run(std::span<const std::byte> samples);
+  // Of so many rows, packed, as the data set has them in this type. The results are those of the values, in their
+  // order.
+  std::vector<std::vector<float>> run(std::span<const std::byte> samples, DType type);
 
  private:
   execution::ProgramRunner runner_;
   execution::RunnableProgram program_;
+  ModelInfo info_;
   std::size_t values_;
 };
 

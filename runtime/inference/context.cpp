@@ -221,10 +221,11 @@ std::unique_ptr<execution::Executable> Context::make_executable(int64_t rows) {
   return made;
 }
 
-void Context::run(int64_t rows, const void* input, std::span<const OutputTarget> outputs) {
+void Context::run(int64_t rows, const void* input, const data::Standardiser& samples,
+                  std::span<const OutputTarget> outputs) {
   execution::Executable& prepared = executable(rows);
   try {
-    run_prepared(prepared, rows, input, outputs);
+    run_prepared(prepared, rows, input, samples, outputs);
   } catch (...) {
     try {
       backend_->synchronize();         // the staging memory is the next call's
@@ -234,29 +235,39 @@ void Context::run(int64_t rows, const void* input, std::span<const OutputTarget>
   }
 }
 
-void Context::upload_input(const void* input, uint64_t bytes, uint64_t place) {
-  auto* const to = static_cast<std::byte*>(input_address_) + place;
+void Context::upload_input(const void* input, const data::Standardiser& samples, int64_t count, int64_t place) {
+  const auto size = static_cast<int64_t>(size_of(model_.info.input.sample.dtype));
+  auto* const to = static_cast<std::byte*>(input_address_) + place * size;
   const auto* const from = static_cast<const std::byte*>(input);
-  if (on_host_) return copy_array(to, from, bytes);
-  auto* const staged = static_cast<std::byte*>(staged_input_.data()) + place;
+  const auto convert = [&](std::byte* target, int64_t first, int64_t last) {
+    samples.convert(from + first * samples.size(), first, last - first, target + first * size);
+  };
+  const bool large = count * size >= kLargeArray;
+  const auto in_pieces = [&](const std::function<void(int64_t first, int64_t last)>& copy) {
+    data::for_row_stretches(count, kCopyPiece / size, copy, large ? kCopyThreads : 1);
+  };
+  if (on_host_) {
+    if (!large) return convert(to, 0, count);
+    return in_pieces([&](int64_t first, int64_t last) { convert(to, first, last); });
+  }
+  auto* const staged = static_cast<std::byte*>(staged_input_.data()) + place * size;
   std::mutex stream;
-  copy_in_pieces(bytes, [&](int64_t first, int64_t last) {
-    const auto count = static_cast<uint64_t>(last - first);
-    std::memcpy(staged + first, from + first, count);
+  in_pieces([&](int64_t first, int64_t last) {
+    convert(staged, first, last);
     const std::lock_guard lock(stream);
-    backend_->enqueue_upload(to + first, staged + first, count);
+    backend_->enqueue_upload(to + first * size, staged + first * size, static_cast<uint64_t>((last - first) * size));
   });
 }
 
 void Context::run_prepared(execution::Executable& executable, int64_t rows, const void* input,
-                           std::span<const OutputTarget> outputs) {
+                           const data::Standardiser& samples, std::span<const OutputTarget> outputs) {
   const auto count = static_cast<uint64_t>(rows);
-  const uint64_t row = model_.info.input.sample.bytes();
-  upload_input(input, count * row, 0);
+  const int64_t row = model_.info.input.sample.elements();
+  upload_input(input, samples, rows * row, 0);
   // An engine computes more rows than the call has. Layers that combine the rows of a batch must not see an earlier
   // call's there.
-  const auto planned = static_cast<uint64_t>(model_.saved != nullptr ? model_.saved->planned_rows(rows) : rows);
-  for (uint64_t extra = count; extra < planned; ++extra) upload_input(input, row, extra * row);
+  const int64_t planned = model_.saved != nullptr ? model_.saved->planned_rows(rows) : rows;
+  for (int64_t extra = rows; extra < planned; ++extra) upload_input(input, samples, row, extra * row);
   executable.run();
   if (!on_host_) {
     for (const OutputTarget& target : outputs) {

@@ -26,7 +26,7 @@ static_assert(std::endian::native == std::endian::little, "engine files are litt
 namespace {
 
 constexpr std::string_view kMagic = "gpunnENG";
-constexpr uint32_t kFormat = 1;
+constexpr uint32_t kFormat = 2;     // since 2, samples that are not bytes come normalised
 constexpr std::size_t kAlign = 64;  // of the header's end and of each array
 constexpr uint64_t kMostParameters = uint64_t{1} << 36;
 constexpr std::size_t kLargestFile = std::size_t{1} << 40;

@@ -182,7 +182,9 @@ std::vector<Explanation> Explainer::explain(const ArrayView& input, std::span<co
     throw Error("the model's last layer gives " + std::to_string(current_->logits) + " numbers, and tells " +
                 std::to_string(classes) + "; maps are of models that tell what they give");
   }
-  const std::size_t bytes = model_.info.input.sample.bytes();
+  const data::Standardiser samples = input_standardiser(model_.info, input.dtype);
+  const auto numbers = static_cast<std::size_t>(model_.info.input.sample.elements());
+  const std::size_t bytes = numbers * static_cast<std::size_t>(samples.size());
   std::vector<Explanation> explanations;
   for (std::size_t row = 0; row < rows; ++row) {
     const std::span<const float> of_row = scores.subspan(row * classes, classes);
@@ -193,8 +195,8 @@ std::vector<Explanation> Explainer::explain(const ArrayView& input, std::span<co
     one.layer = current_->layer;
     one.height = sample[1];
     one.width = sample[2];
-    one.map = class_activation_map(gradients(image, one.class_index, static_cast<int64_t>(classes)), options.method,
-                                   one.height, one.width);
+    one.map = class_activation_map(gradients(samples.converted(image), one.class_index, static_cast<int64_t>(classes)),
+                                   options.method, one.height, one.width);
     explanations.push_back(std::move(one));
   }
   return explanations;

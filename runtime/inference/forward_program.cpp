@@ -73,6 +73,15 @@ TensorType forward_rows(const TensorType& row, int64_t rows) {
   return type;
 }
 
+data::Standardiser input_standardiser(const ModelInfo& info, DType samples) {
+  const InputInfo& input = info.input;
+  return {{samples, batch_shape(input.sample.shape, 1)}, input.mean, input.stddev};
+}
+
+bool takes_samples(const ModelInfo& info, DType samples) {
+  return data::device_type({samples, {}}).dtype == info.input.sample.dtype;
+}
+
 ForwardModel forward_model(Experiment experiment, ModelInfo info, uint64_t alignment, int64_t max_batch) {
   InputInfo& input = info.input;
   if (!experiment.data.mean.empty()) input.mean = experiment.data.mean;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "data/standardise.hpp"
 #include "graph/graph.hpp"
 #include "inference/engine_passes.hpp"
 #include "inference/fold_batch_norm.hpp"
@@ -41,6 +42,11 @@ struct ForwardModel {
   // Whether the outputs are known by names, of which the task makes predictions; else there are only logits.
   bool has_task() const { return !info.outputs.empty(); }
 };
+
+// Brings samples of this type, as callers have them, to the device as the forward program takes them.
+data::Standardiser input_standardiser(const ModelInfo& info, DType samples);
+// Whether a model takes samples of this type: its own, or f64 for f32.
+bool takes_samples(const ModelInfo& info, DType samples);
 
 // Throws Error where the checkpoint's normalisation, or that of the overrides, is for another number of channels.
 ForwardModel forward_model(Experiment experiment, ModelInfo info, uint64_t alignment, int64_t max_batch);

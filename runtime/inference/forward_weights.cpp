@@ -37,7 +37,7 @@ Weights forward_weights(const ForwardModel& model, const ForwardProgram& program
   weights.buffers = floats_of(training::put_together(model.buffers, buffers));
   fold_weights(program.graph, program.norms, weights.parameters, weights.buffers);
   const InputInfo& input = model.info.input;
-  training::Normalisation normalisation = training::normalise(input.sample.dtype, input.mean, input.stddev);
+  training::Normalisation normalisation = training::device_normalisation(input.sample.dtype, input.mean, input.stddev);
   weights.scale = std::move(normalisation.scale);
   weights.shift = std::move(normalisation.shift);
   return weights;

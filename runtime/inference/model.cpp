@@ -15,6 +15,7 @@
 #include "common/text.hpp"
 #include "inference/context.hpp"
 #include "inference/explainer.hpp"
+#include "inference/number_outputs.hpp"
 #include "inference/open_model.hpp"
 #include "inference/saved_engine.hpp"
 #include "plugins/plugin.hpp"
@@ -22,7 +23,6 @@
 #include "training/model_info.hpp"
 #include "training/network.hpp"
 #include "training/open_backend.hpp"
-#include "training/targets.hpp"
 #include "training/trained_model.hpp"
 
 namespace gpunn {
@@ -58,11 +58,11 @@ std::size_t find_tensor(const std::vector<ModelTensor>& tensors, std::string_vie
 }
 
 // Allocates nothing where all is well.
-void require_array(const ModelTensor& tensor, const char* kind, DType dtype, std::span<const int64_t> shape,
-                   const void* data) {
+void require_array(const ModelTensor& tensor, const char* kind, bool right_type, DType dtype,
+                   std::span<const int64_t> shape, const void* data) {
   const Shape& row = tensor.row.shape;
-  const bool fits = dtype == tensor.row.dtype && shape.size() == row.size() + 1 &&
-                    std::ranges::equal(shape.subspan(1), std::span(row));
+  const bool fits =
+      right_type && shape.size() == row.size() + 1 && std::ranges::equal(shape.subspan(1), std::span(row));
   if (fits && data != nullptr) return;
   throw Error("the model's " + std::string(kind) + " " + in_quotes(tensor.name) + ": expected " +
                   expected_text(tensor.row) + ", found " + shape_text(dtype, shape) +
@@ -131,7 +131,8 @@ class Model::Impl {
     }
     const ArrayView& input = inputs.front();
     find_tensor(inputs_, input.name, "input");
-    require_array(inputs_.front(), "input", input.dtype, input.shape, input.data);
+    const bool right_type = inference::takes_samples(model_.info, input.dtype);
+    require_array(inputs_.front(), "input", right_type, input.dtype, input.shape, input.data);
     const int64_t rows = input.shape.front();
     if (rows < 1 || rows > model_.max_batch) {
       throw Error("a call brings 1 to " + std::to_string(model_.max_batch) + " rows, as max_batch says; found " +
@@ -147,22 +148,23 @@ class Model::Impl {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const MutableArrayView& output = outputs[i];
       const std::size_t which = find_tensor(outputs_, output.name, "output");
-      require_array(outputs_[which], "output", output.dtype, output.shape, output.data);
+      const DType own = outputs_[which].row.dtype;
+      const bool right = output.dtype == own || (own == DType::f64 && output.dtype == DType::f32);
+      require_array(outputs_[which], "output", right, output.dtype, output.shape, output.data);
       if (output.shape.front() != rows) {
         throw Error("the output " + in_quotes(outputs_[which].name) + " has room for " +
                         std::to_string(output.shape.front()) + " rows, the input has " + std::to_string(rows),
                     ExitCode::usage);
       }
-      targets[i] = {.output = which, .data = output.data};
+      targets[i] = {.output = which, .data = inference::place_of_scaled(output)};
     }
     Lease lease(*this);
     try {
-      lease->run(rows, input.data, std::span(targets).first(outputs.size()));
-      for (const OutputTarget& target : std::span(targets).first(outputs.size())) {
-        if (target.output != 1) continue;
-        const auto count = static_cast<std::size_t>(rows * outputs_[1].row.elements());
-        training::to_data_units({static_cast<float*>(target.data), count}, model_.info.target_mean,
-                                model_.info.target_stddev);
+      lease->run(rows, input.data, input.dtype == DType::f64 ? from_f64_ : from_own_,
+                 std::span(targets).first(outputs.size()));
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        if (outputs_[targets[i].output].row.dtype != DType::f64) continue;
+        inference::write_in_data_units(model_.info, outputs[i]);
       }
     } catch (const DeviceLostError& error) {
       fail(error.what());
@@ -227,6 +229,8 @@ class Model::Impl {
 
   void name_tensors(const graph::Graph& program) {
     inputs_ = {{model_.info.input.name, model_.info.input.sample}};
+    from_own_ = inference::input_standardiser(model_.info, model_.info.input.sample.dtype);
+    from_f64_ = inference::input_standardiser(model_.info, DType::f64);
     const std::array<const char*, 2> names = tasks::find(model_.info.task).output_names();
     const ModelTensor logits{names[0], inference::output_row(program, inference::variable::kLogits)};
     if (!model_.has_task()) {
@@ -234,6 +238,7 @@ class Model::Impl {
       return;
     }
     outputs_ = {logits, {names[1], inference::output_row(program, inference::variable::kPredictions)}};
+    if (!model_.info.target_mean.empty()) outputs_[1].row.dtype = DType::f64;
   }
 
   std::unique_ptr<Context> open_context(const Context* first) const {
@@ -307,6 +312,7 @@ class Model::Impl {
   std::unique_ptr<plugins::PluginRegistry> registry_;
   Weights weights_;
   std::vector<ModelTensor> inputs_, outputs_;
+  data::Standardiser from_own_{{}, {}, {}}, from_f64_{{}, {}, {}};  // of inputs in their own type, and in f64
   std::string backend_, device_;
 
   std::mutex mutex_;
@@ -369,8 +375,14 @@ std::vector<Decoded> Model::predict(const ArrayView& input, int64_t top) const {
   }
   const int64_t rows = input.shape.empty() ? 0 : input.shape.front();
   if (rows > max_batch()) run({&input, 1}, {});  // which refuses it
-  std::vector<float> predictions(static_cast<std::size_t>(std::max<int64_t>(rows, 0)) * columns);
+  const auto numbers = static_cast<std::size_t>(std::max<int64_t>(rows, 0)) * columns;
   const std::array<int64_t, 2> shape = {rows, static_cast<int64_t>(columns)};
+  if (outputs()[1].row.dtype == DType::f64) {
+    std::vector<double> values(numbers);
+    run(input, {.name = outputs()[1].name, .dtype = DType::f64, .shape = shape, .data = values.data()});
+    return inference::named_values(info(), values);
+  }
+  std::vector<float> predictions(numbers);
   run(input, {.name = outputs()[1].name, .dtype = DType::f32, .shape = shape, .data = predictions.data()});
   const tasks::Task& task = tasks::find(info().task);
   std::vector<Decoded> decoded;

@@ -57,7 +57,8 @@ std::vector<FileSample> test_rows(const std::vector<int64_t>& rows, const Model&
     samples.push_back({.source = data.name + " " + part + " row " + std::to_string(row),
                        .image = {},
                        .values = sample_of(data.test, row),
-                       .label = {}});
+                       .label = {},
+                       .dtype = data.test.samples.dtype});
     if (!data.test.labels.empty()) samples.back().label = data.test.labels[index];
     add_original(samples.back(), data.test, index);
   }
@@ -71,8 +72,9 @@ struct Gathered {
   std::vector<std::byte> values;
 };
 
+// Of samples of one type.
 Gathered gather(std::span<const FileSample> samples, const InputInfo& input, data::DamagedFiles& damaged) {
-  const std::size_t bytes = input.sample.bytes();
+  const std::size_t bytes = static_cast<std::size_t>(input.sample.elements()) * size_of(samples.front().dtype);
   std::vector<std::vector<std::byte>> values(samples.size());
   std::vector<data::ImageSides> sides(samples.size());
   data::for_row_stretches(static_cast<int64_t>(samples.size()), 1, [&](int64_t first, int64_t last) {
@@ -139,13 +141,17 @@ std::vector<Prediction> predict(const Model& model, const PredictRequest& reques
   std::vector<Prediction> predictions;
   data::DamagedFiles damaged(request.damaged);
   Shape shape = batch_shape(input.sample.shape, 0);
-  for (std::size_t first = 0; first < samples.size(); first += largest) {
-    const Gathered part =
-        gather(std::span(samples).subspan(first, std::min(largest, samples.size() - first)), input, damaged);
+  for (std::size_t first = 0, count = 0; first < samples.size(); first += count) {
+    auto rows = std::span(samples).subspan(first, std::min(largest, samples.size() - first));
+    const auto other =
+        std::ranges::find_if(rows, [&](const FileSample& sample) { return sample.dtype != rows.front().dtype; });
+    rows = rows.first(static_cast<std::size_t>(other - rows.begin()));
+    count = rows.size();
+    const Gathered part = gather(rows, input, damaged);
     if (part.samples.empty()) continue;
     shape.front() = std::ssize(part.samples);
     std::vector<Decoded> decoded =
-        model.predict({.name = input.name, .dtype = input.sample.dtype, .shape = shape, .data = part.values.data()},
+        model.predict({.name = input.name, .dtype = rows.front().dtype, .shape = shape, .data = part.values.data()},
                       boxes ? std::max<int64_t>(request.top_k, kMostShownBoxes) : request.top_k);
     for (std::size_t i = 0; i < part.samples.size(); ++i) {
       predictions.push_back({.source = part.samples[i]->source,

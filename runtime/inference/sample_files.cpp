@@ -143,9 +143,10 @@ class FeatureTable {
                    std::to_string(fields.size()));
     }
     FileSample sample;
+    sample.dtype = DType::f64;
     sample.source = file_.string() + ":" + std::to_string(reader_.line());
     for (const std::size_t place : places_) {
-      const std::optional<float> value = data::number_of(fields[place]);
+      const std::optional<double> value = data::number_of(fields[place]);
       if (!value) {
         reader_.fail("column " + std::to_string(place) + ": expected a number, found " +
                      (fields[place].empty() ? "nothing" : in_quotes(fields[place])));
@@ -203,7 +204,7 @@ class Finder {
                       ", not images; give it a CSV file, or use --row for a row of its test set",
                   ExitCode::usage);
     }
-    samples_.push_back({.source = file.string(), .image = file, .values = {}, .label = {}});
+    samples_.push_back({.source = file.string(), .image = file, .values = {}, .label = {}, .dtype = DType::u8});
   }
 
   const ModelInfo& info_;

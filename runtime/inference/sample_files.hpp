@@ -12,12 +12,13 @@
 
 namespace gpunn::inference {
 
-// A sample that is to be predicted: an image that is still in its file, or values as the model takes them.
+// A sample that is to be predicted: an image that is still in its file, or values that the model takes.
 struct FileSample {
   std::string source;
   std::filesystem::path image;    // empty: `values` has them
   std::vector<std::byte> values;  // of one row
   std::optional<int64_t> label;   // where it is known
+  DType dtype = DType::u8;        // of the values
   std::string image_id = {};      // Prediction's
   int64_t height = 0, width = 0;  // of the image that `values` were made of; 0: unknown
 };

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "data/standardise.hpp"
+
 namespace gpunn::reports {
 
 using chart::Raster;
@@ -17,20 +19,20 @@ constexpr int64_t kMostRows = 16, kMostChannels = 16;  // where a tile is a chan
 constexpr int64_t kHeatMapSide = 480;
 
 // From the smallest value to the largest.
-std::vector<uint8_t> stretched(std::span<const std::byte> bytes) {
-  std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
-  float low = 0, high = 0;
+std::vector<uint8_t> stretched(DType type, std::span<const std::byte> bytes) {
+  std::vector<double> values(bytes.size() / size_of(type));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = data::element_of(type, bytes, i);
+  double low = 0, high = 0;
   bool any = false;
-  for (const float value : values) {
+  for (const double value : values) {
     if (!std::isfinite(value)) continue;
     low = any ? std::min(low, value) : value;
     high = any ? std::max(high, value) : value;
     any = true;
   }
   std::vector<uint8_t> result;
-  for (const float value : values) {
-    const float share = std::isfinite(value) && high > low ? (value - low) / (high - low) : 0;
+  for (const double value : values) {
+    const double share = std::isfinite(value) && high > low ? (value - low) / (high - low) : 0;
     result.push_back(static_cast<uint8_t>(std::lround(255 * share)));
   }
   return result;
@@ -93,8 +95,8 @@ std::optional<Raster> picture_of(const TensorType& sample, std::span<const std::
   if (sample.dtype == DType::u8) {
     planes.resize(values.size());
     std::memcpy(planes.data(), values.data(), values.size());
-  } else if (sample.dtype == DType::f32) {
-    planes = stretched(values);
+  } else if (sample.dtype == DType::f32 || sample.dtype == DType::f64) {
+    planes = stretched(sample.dtype, values);
   } else {
     return std::nullopt;
   }

@@ -10,6 +10,7 @@
 
 #include "common/files.hpp"
 #include "common/input_file.hpp"
+#include "data/standardise.hpp"
 #include "report/page.hpp"
 #include "storage/checkpoint.hpp"
 #include "training/class_metrics.hpp"
@@ -44,15 +45,7 @@ std::string values_text(const TensorType& sample, std::span<const std::byte> byt
   const auto count = static_cast<std::size_t>(sample.elements());
   std::string text;
   for (std::size_t i = 0; i < std::min(count, kMostValues); ++i) {
-    double value = 0;
-    if (sample.dtype == DType::f32) {
-      float element = 0;
-      std::memcpy(&element, bytes.data() + i * sizeof(float), sizeof(float));
-      value = element;
-    } else {
-      value = static_cast<double>(bytes[i]);
-    }
-    text += fmt::format("{}{:.4g}", i > 0 ? ", " : "", value);
+    text += fmt::format("{}{:.4g}", i > 0 ? ", " : "", data::element_of(sample.dtype, bytes, i));
   }
   return text + (count > kMostValues ? ", ..." : "");
 }

@@ -23,7 +23,7 @@ constexpr float kThreshold = 0.5F;  // a probability from here on counts as the 
 // scikit-learn's average_precision_score has it. Undefined if no row has the label.
 class AveragePrecision {
  public:
-  void add(float score, float target) { rows_.push_back({score, target > kThreshold}); }
+  void add(double score, double target) { rows_.push_back({score, target > kThreshold}); }
   double value() const {
     const auto all = static_cast<double>(std::ranges::count(rows_, true, &Scored::has));
     if (all == 0) return kUndefined;
@@ -42,7 +42,7 @@ class AveragePrecision {
 
  private:
   struct Scored {
-    float score = 0;
+    double score = 0;
     bool has = false;
   };
   std::vector<Scored> rows_;
@@ -52,7 +52,7 @@ class AveragePrecision {
 // undefined in each figure, so that all means are over the same labels.
 class LabelCounts {
  public:
-  void add(float probability, float target) {
+  void add(double probability, double target) {
     const bool has = target > kThreshold, predicted = probability >= kThreshold;
     rows_ += has ? 1 : 0;
     predicted_ += predicted ? 1 : 0;

@@ -18,6 +18,9 @@ class MeanOfOutputs : public RowMetric {
   void add(const ScoredRows& rows) override {
     const auto outputs = static_cast<std::size_t>(rows.outputs);
     outputs_.resize(outputs);
+    for (std::size_t i = 0; i < rows.target_numbers.size(); ++i) {
+      outputs_[i % outputs].add(rows.predicted_numbers[i], rows.target_numbers[i]);
+    }
     for (std::size_t i = 0; i < rows.targets.size(); ++i) {
       outputs_[i % outputs].add(rows.predictions[i], rows.targets[i]);
     }

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "common/significant_digits.hpp"
 #include "tasks/output_metric.hpp"
 #include "tasks/target_task.hpp"
 
@@ -19,8 +20,8 @@ namespace {
 // The mean over the rows of the distance between prediction and target.
 class AbsoluteError {
  public:
-  void add(float prediction, float target) {
-    sum_ += std::abs(static_cast<double>(prediction) - static_cast<double>(target));
+  void add(double prediction, double target) {
+    sum_ += std::abs(prediction - target);
     rows_ += 1;
   }
   double value() const { return rows_ > 0 ? sum_ / rows_ : kUndefined; }
@@ -32,8 +33,8 @@ class AbsoluteError {
 // The root of the mean over the rows of the squared distance.
 class SquaredError {
  public:
-  void add(float prediction, float target) {
-    const double error = static_cast<double>(prediction) - static_cast<double>(target);
+  void add(double prediction, double target) {
+    const double error = prediction - target;
     sum_ += error * error;
     rows_ += 1;
   }
@@ -47,8 +48,8 @@ class SquaredError {
 // target does not vary.
 class Determination {
  public:
-  void add(float prediction, float target_value) {
-    const double target = target_value, error = static_cast<double>(prediction) - target;
+  void add(double prediction, double target) {
+    const double error = prediction - target;
     // Welford's way, so that a large mean does not swallow the variance.
     rows_ += 1;
     const double before = target - mean_;
@@ -79,13 +80,7 @@ class Regression : public TargetTask {
   }
   std::span<const TaskMetric> output_metrics() const override { return metrics(); }
   std::string row_text(std::span<const float> values, const std::vector<std::string>& names) const override {
-    std::string text;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (i > 0) text += ", ";
-      if (values.size() > 1) text += (i < names.size() ? names[i] : std::to_string(i)) + " ";
-      text += fmt::format("{:.5g}", values[i]);
-    }
-    return text;
+    return numbers_text(std::vector<double>(values.begin(), values.end()), names, {});
   }
   std::array<const char*, 2> output_names() const override { return {"outputs", "values"}; }
   Decoded decode(std::span<const float> predictions, const std::vector<std::string>& names, int64_t) const override {
@@ -105,6 +100,18 @@ class Regression : public TargetTask {
 };
 
 }  // namespace
+
+std::string numbers_text(std::span<const double> values, const std::vector<std::string>& names,
+                         std::span<const double> stddev) {
+  constexpr int kDigits = 5;
+  std::string text;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) text += ", ";
+    if (values.size() > 1) text += (i < names.size() ? names[i] : std::to_string(i)) + " ";
+    text += fmt::format("{:.{}g}", values[i], digits_beyond(values[i], i < stddev.size() ? stddev[i] : 0, kDigits));
+  }
+  return text;
+}
 
 const Task& regression() {
   static const Regression task;

@@ -45,6 +45,9 @@ struct ScoredRows {
   std::span<const float> predictions, targets;
   std::optional<ScoredImages> images = {};
   int64_t target_size = 0;
+  // Numbers of a regression replace the two arrays above. They are in the units of the data set, and the mean of the
+  // training targets is subtracted from both.
+  std::span<const double> predicted_numbers = {}, target_numbers = {};
   std::span<const TrueImage> originals = {};  // of rows with boxes: the files' images, if the data has them
 };
 
@@ -128,6 +131,11 @@ class Task {
 const std::vector<const Task*>& all();
 const Task& find(std::string_view name);  // throws Error(usage) where there is none
 std::vector<std::string> names();
+
+// A row of a regression, as a reader has it: "price 1.25, rent 7". `stddev` has the deviation of each target column, or
+// is empty.
+std::string numbers_text(std::span<const double> values, const std::vector<std::string>& names,
+                         std::span<const double> stddev);
 
 // The possible values of a monitor: "loss", each metric, and with "train_" in front those that the training keeps.
 std::vector<std::string> monitor_names(const Task& task);

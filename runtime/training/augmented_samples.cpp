@@ -10,13 +10,15 @@ namespace gpunn {
 
 namespace {
 
-void append(std::vector<std::byte>& bytes, DType type, float value) {
-  if (type == DType::u8) {
+std::vector<std::byte> bytes_of_pixels(std::span<const float> x, const std::vector<float>& scale,
+                                       const std::vector<float>& shift, std::size_t plane) {
+  std::vector<std::byte> bytes;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t c = i / plane % scale.size();
+    const float value = (x[i] - shift[c]) / scale[c];
     bytes.push_back(static_cast<std::byte>(std::lround(std::clamp(value, 0.0F, 255.0F))));
-    return;
   }
-  const std::span<const std::byte> four = std::as_bytes(std::span(&value, 1));
-  bytes.insert(bytes.end(), four.begin(), four.end());
+  return bytes;
 }
 
 }  // namespace
@@ -29,7 +31,7 @@ Split Session::augmented_batches(int64_t steps) {
   const std::vector<float> scale = values_of<float>(variables().read(variable::kScale));
   const std::vector<float> shift = values_of<float>(variables().read(variable::kShift));
   Split result;
-  result.samples = data_->train().samples;
+  result.samples = dataset().train.samples;
   const Shape& shape = result.samples.shape;
   std::size_t plane = 1;
   int64_t rows = 0;
@@ -51,16 +53,14 @@ Split Session::augmented_batches(int64_t steps) {
       const auto values = static_cast<std::ptrdiff_t>(count) * static_cast<std::ptrdiff_t>(data_->train().targets);
       targets.insert(targets.end(), of_batch.begin(), of_batch.begin() + values);
     }
-    for (std::size_t i = 0; i < count * scale.size() * plane; ++i) {
-      const std::size_t c = i / plane % scale.size();
-      append(result.values, result.samples.dtype, (x[i] - shift[c]) / scale[c]);
-    }
+    const std::span<const float> filled = std::span(x).first(count * scale.size() * plane);
+    const std::vector<std::byte> raw =
+        result.samples.dtype == DType::u8 ? bytes_of_pixels(filled, scale, shift, plane) : data_->raw_samples(filled);
+    result.values.insert(result.values.end(), raw.begin(), raw.end());
   }
   result.samples.shape[0] = rows;
   if (data_->train().targets > 0) {
-    const std::span<const std::byte> bytes = std::as_bytes(std::span(targets));
-    result.fields[kTargetField] = {.type = {DType::f32, {rows, data_->train().targets}},
-                                   .values = {bytes.begin(), bytes.end()}};
+    result.fields[kTargetField] = data_->raw_targets(targets);
   }
   return result;
 }

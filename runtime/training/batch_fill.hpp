@@ -8,6 +8,7 @@
 #include <functional>
 #include <span>
 
+#include "data/standardise.hpp"
 #include "data/variation/sample_variation.hpp"
 #include "distributed/team.hpp"
 #include "training/batch_ops.hpp"
@@ -24,20 +25,27 @@ struct FilledRows {
 // room for a full batch.
 using BatchFill = std::function<FilledRows(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets)>;
 
+// Brings samples and targets to the device.
+struct Standardisers {
+  data::Standardiser samples, targets;
+};
+
 // Rows of the split, which has to stay where it is, as the sampling picks them; varied, where a variation is given, on
 // as many threads as the machine has.
 BatchFill fill_from_split(const Split& split, const SplitType& type, const Sampling& sampling,
-                          const data::SampleVariation* variation = nullptr);
+                          const Standardisers& standardisers, const data::SampleVariation* variation = nullptr);
 
 // The same of a part of each step's rows.
 BatchFill fill_from_split_part(const Split& split, const SplitType& type, const Sampling& sampling,
-                               distributed::Share part, const data::SampleVariation* variation = nullptr);
+                               distributed::Share part, const Standardisers& standardisers,
+                               const data::SampleVariation* variation = nullptr);
 
 // A part of what `whole` fills in, which are `rows` rows.
 BatchFill fill_from_part(BatchFill whole, const SplitType& type, int64_t rows, distributed::Share part);
 
 // Batches of the calling program, of `batch` rows, of which a training of so many steps is asked for no more. Throws
-// Error(usage) where one has no rows, or more than there is room for.
-BatchFill fill_from_source(BatchSource& source, int64_t batch, int64_t steps);
+// Error(usage) where one has no rows, or more than there is room for. `samples` is the type of the program's samples.
+BatchFill fill_from_source(BatchSource& source, const SplitType& type, const TensorType& samples, int64_t batch,
+                           int64_t steps, const Standardisers& standardisers);
 
 }  // namespace gpunn::training

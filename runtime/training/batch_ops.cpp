@@ -20,6 +20,7 @@ Batch add_normalised(Graph& g, const SplitType& split, const TensorType& type, V
   batch.scale = g.add_value(variable::kScale, channels, Storage::data);
   batch.shift = g.add_value(variable::kShift, channels, Storage::data);
   batch.x = g.add1(GPUNN_OP_GATHER_NORMALIZE, "batch.samples", {}, {samples, index, batch.scale, batch.shift});
+  use_raw_normalisation(g, type.dtype, batch);
   return batch;
 }
 
@@ -56,7 +57,19 @@ ValueId add_slot_rows(Graph& g, const SplitType& split, ValueId step) {
   return g.add1(GPUNN_OP_GATHER_ROWS, "batch.rows", {}, {all, slot});
 }
 
-Normalisation normalise(DType dtype, const std::vector<double>& mean, const std::vector<double>& stddev) {
+void use_raw_normalisation(Graph& g, DType dtype, Batch& batch) {
+  if (dtype == DType::u8) return;
+  const TensorType channels = g.value(batch.scale).type;
+  batch.scale = g.add_value(variable::kRawScale, channels, Storage::data);
+  batch.shift = g.add_value(variable::kRawShift, channels, Storage::data);
+}
+
+Normalisation device_normalisation(DType dtype, const std::vector<double>& mean, const std::vector<double>& stddev) {
+  if (dtype == DType::u8) return raw_normalisation(dtype, mean, stddev);
+  return {std::vector<float>(mean.size(), 1), std::vector<float>(mean.size(), 0)};
+}
+
+Normalisation raw_normalisation(DType dtype, const std::vector<double>& mean, const std::vector<double>& stddev) {
   const double unit = dtype == DType::u8 ? 1.0 / 255 : 1.0;
   Normalisation result;
   for (std::size_t c = 0; c < mean.size(); ++c) {

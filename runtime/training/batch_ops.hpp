@@ -40,7 +40,13 @@ using tasks::Batch;
 struct Normalisation {
   std::vector<float> scale, shift;
 };
-Normalisation normalise(DType dtype, const std::vector<double>& mean, const std::vector<double>& stddev);
+// For samples as the data set has them.
+Normalisation raw_normalisation(DType dtype, const std::vector<double>& mean, const std::vector<double>& stddev);
+// For samples as the device has them: bytes are raw, and data::Standardiser has normalised all others.
+Normalisation device_normalisation(DType dtype, const std::vector<double>& mean, const std::vector<double>& stddev);
+
+// The normalisation that augmentations see in place of batch.scale and batch.shift, which bytes alone share with it.
+void use_raw_normalisation(graph::Graph& g, DType dtype, Batch& batch);
 
 inline constexpr auto kWordBytes = static_cast<int64_t>(sizeof(int32_t));
 // What the slot of this step holds beside the samples, i32[1, words]: BatchRing::rows.

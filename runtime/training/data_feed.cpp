@@ -17,7 +17,6 @@ using graph::Storage;
 
 DataFeed::DataFeed(const Experiment& experiment, Dataset dataset, Ranks ranks, int64_t shift)
     : experiment_(experiment), ranks_(ranks), shift_(shift), dataset_(std::move(dataset)) {
-  scale_targets(dataset_);
   train_ = split_type("train", experiment_, dataset_.train.samples, target_size_of(dataset_.train));
   train_.brought = dataset_.batches != nullptr;
   test_ = split_type("test", experiment_, dataset_.test.samples, target_size_of(dataset_.test));
@@ -43,6 +42,7 @@ Division DataFeed::division() const { return division_of(experiment_, ranks_, tr
 void DataFeed::place(execution::ProgramRunner& runner, execution::Profiler* profiler) {
   runner_ = &runner;
   profiler_ = profiler;
+  take_normalisation();
   const gpunn_device_info& device = runner.backend().info();
   residency_ = must_stream() ? Residency::stream
                              : training::choose_residency(experiment_.data.residency, resident_bytes(dataset_), device);
@@ -71,31 +71,53 @@ void DataFeed::place(execution::ProgramRunner& runner, execution::Profiler* prof
 void DataFeed::upload(const SplitType& type, const Split& split) {
   const execution::HostSpan span(profiler_, "data upload");
   execution::Variables& variables = runner_->variables();
-  variables.create(type.samples_variable(), split.samples, Storage::data);
-  variables.write(type.samples_variable(), split.sample_bytes());
+  const auto write = [&](const std::string& name, const data::Standardiser& standardiser,
+                         std::span<const std::byte> rows) {
+    if (standardiser.copies()) return variables.write(name, rows);
+    variables.write(name, standardiser.converted(rows));
+  };
+  variables.create(type.samples_variable(), type.samples, Storage::data);
+  write(type.samples_variable(), sample_standardiser(split.samples), split.sample_bytes());
   variables.create(type.rows_variable(), type.rows_type(split.rows()), Storage::data);
   if (type.targets > 0) {
-    variables.write(type.rows_variable(), split.fields.at(kTargetField).values);
+    write(type.rows_variable(), targets_standardiser(split), split.fields.at(kTargetField).values);
   } else {
     variables.write(type.rows_variable(), bytes_of(split.labels));
   }
 }
 
-void DataFeed::upload_normalisation() {
+data::Standardiser DataFeed::targets_standardiser(const Split& split) const {
+  const auto field = split.fields.find(kTargetField);
+  if (field != split.fields.end()) return target_standardiser(dataset_, field->second.type.dtype);
+  const bool labels = dataset_.batches == nullptr || train_.targets == 0;
+  return target_standardiser(dataset_, labels ? DType::i32 : dataset_.batches->target_type());
+}
+
+Standardisers DataFeed::standardisers(const Split& split) const {
+  return {sample_standardiser(split.samples), targets_standardiser(split)};
+}
+
+void DataFeed::take_normalisation() {
   const DataConfig& data = experiment_.data;
-  const std::vector<double>& mean = data.mean.empty() ? dataset_.mean : data.mean;
-  const std::vector<double>& stddev = data.stddev.empty() ? dataset_.stddev : data.stddev;
+  mean_ = data.mean.empty() ? dataset_.mean : data.mean;
+  stddev_ = data.stddev.empty() ? dataset_.stddev : data.stddev;
   const auto channels = static_cast<std::size_t>(dataset_.train.samples.shape[1]);
-  if (mean.size() != channels || stddev.size() != channels) {
+  if (mean_.size() != channels || stddev_.size() != channels) {
     throw Error(experiment_.file.string() + ": data.mean and data.stddev must have one number for each of the " +
                     std::to_string(channels) + " channels of '" + dataset_.name + "', have " +
-                    std::to_string(mean.size()) + " and " + std::to_string(stddev.size()),
+                    std::to_string(mean_.size()) + " and " + std::to_string(stddev_.size()),
                 ExitCode::usage);
   }
-  const Normalisation normalisation = normalise(dataset_.train.samples.dtype, mean, stddev);
-  const TensorType type{DType::f32, {static_cast<int64_t>(channels)}};
+}
+
+void DataFeed::upload_normalisation() {
+  const DType samples = dataset_.train.samples.dtype;
+  const Normalisation normalisation = device_normalisation(samples, mean_, stddev_);
+  const Normalisation raw = raw_normalisation(samples, mean_, stddev_);
+  const TensorType type{DType::f32, {static_cast<int64_t>(mean_.size())}};
   for (const auto& [name, values] :
-       {std::pair{variable::kScale, &normalisation.scale}, std::pair{variable::kShift, &normalisation.shift}}) {
+       {std::pair{variable::kScale, &normalisation.scale}, std::pair{variable::kShift, &normalisation.shift},
+        std::pair{variable::kRawScale, &raw.scale}, std::pair{variable::kRawShift, &raw.shift}}) {
     runner_->variables().create(name, type, Storage::data);
     runner_->variables().write(name, bytes_of(*values));
   }
@@ -129,13 +151,16 @@ std::string DataFeed::streaming_notice() const {
 
 BatchFill DataFeed::training_fill(int64_t steps) const {
   const Sampling sampling = training_sampling();
-  BatchFill fill = dataset_.batches != nullptr ? fill_from_source(*dataset_.batches, sampling.batch, steps)
-                                               : fill_from_split(dataset_.train, train_, sampling, variation());
+  const Standardisers to_device = standardisers(dataset_.train);
+  BatchFill fill =
+      dataset_.batches != nullptr
+          ? fill_from_source(*dataset_.batches, train_, dataset_.train.samples, sampling.batch, steps, to_device)
+          : fill_from_split(dataset_.train, train_, sampling, to_device, variation());
   const Division division = this->division();
   if (division.divided) {
     fill = dataset_.batches != nullptr
                ? fill_from_part(std::move(fill), train_, division.rows, division.my_rows())
-               : fill_from_split_part(dataset_.train, train_, sampling, division.my_rows(), variation());
+               : fill_from_split_part(dataset_.train, train_, sampling, division.my_rows(), to_device, variation());
   }
   return fill;
 }
@@ -148,7 +173,7 @@ std::unique_ptr<BatchStream> DataFeed::training_stream(int64_t steps) const {
 
 std::unique_ptr<BatchStream> DataFeed::evaluation_stream(Ranks ranks) const {
   if (resident() || evaluates_singly()) return nullptr;
-  BatchFill fill = fill_from_split(dataset_.test, test_, evaluation_sampling());
+  BatchFill fill = fill_from_split(dataset_.test, test_, evaluation_sampling(), standardisers(dataset_.test));
   const BatchFill own = [fill, ranks](int64_t step, std::span<std::byte> samples, std::span<std::byte> wanted) {
     return fill(step * ranks.world + ranks.rank, samples, wanted);
   };
@@ -164,7 +189,20 @@ std::vector<std::byte> DataFeed::test_sample(int64_t row) const {
   if (read_back_.empty()) read_back_ = runner_->variables().read(test_.samples_variable());
   const std::size_t bytes = test_.samples.bytes() / static_cast<std::size_t>(test_.rows());
   const auto first = read_back_.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * bytes);
-  return {first, first + static_cast<std::ptrdiff_t>(bytes)};
+  const std::vector<std::byte> sample = {first, first + static_cast<std::ptrdiff_t>(bytes)};
+  const data::Standardiser standardiser = sample_standardiser(dataset_.test.samples);
+  return standardiser.copies() ? sample : standardiser.restored(values_of<float>(sample));
+}
+
+std::vector<std::byte> DataFeed::raw_samples(std::span<const float> rows) const {
+  return sample_standardiser(dataset_.train.samples).restored(rows);
+}
+
+Field DataFeed::raw_targets(std::span<const float> rows) const {
+  const auto field = dataset_.train.fields.find(kTargetField);
+  const DType type = field == dataset_.train.fields.end() ? DType::f32 : field->second.type.dtype;
+  return {.type = {type, {std::ssize(rows) / train_.targets, train_.targets}},
+          .values = target_standardiser(dataset_, type).restored(rows)};
 }
 
 }  // namespace gpunn::training

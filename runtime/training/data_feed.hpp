@@ -12,6 +12,7 @@
 
 #include "execution/profiler.hpp"
 #include "execution/program_runner.hpp"
+#include "training/batch_fill.hpp"
 #include "training/batch_ops.hpp"
 #include "training/batch_stream.hpp"
 #include "training/division.hpp"
@@ -21,8 +22,8 @@ namespace gpunn::training {
 // The data set of a training and its way to the device: whole from the start, or batch by batch while training.
 class DataFeed {
  public:
-  // A data set whose `test` is what is evaluated; its targets are scaled. Nothing is on a device yet. `shift` is
-  // Sampling::shift of the training samples.
+  // A data set whose `test` is what is evaluated. Nothing is on a device yet. `shift` is Sampling::shift of the
+  // training samples.
   DataFeed(const Experiment& experiment, Dataset dataset, Ranks ranks, int64_t shift = 0);
   DataFeed(const DataFeed&) = delete;
   DataFeed& operator=(const DataFeed&) = delete;
@@ -58,11 +59,19 @@ class DataFeed {
   // Streams of batches; none where the data set is resident.
   std::unique_ptr<BatchStream> training_stream(int64_t steps) const;  // of a training of so many steps
   std::unique_ptr<BatchStream> evaluation_stream(Ranks ranks) const;
-  // A sample of the test split, as the data set has it.
+  // A sample of the test split, in the type and the units of the data set.
   std::vector<std::byte> test_sample(int64_t row) const;
+  // Training rows of the device, whose samples are not bytes, in the type and the units of the data set.
+  std::vector<std::byte> raw_samples(std::span<const float> rows) const;
+  Field raw_targets(std::span<const float> rows) const;
 
  private:
+  // The numbers of each channel: those of the experiment, or else of the data set.
+  void take_normalisation();
   void upload_normalisation();
+  data::Standardiser sample_standardiser(const TensorType& samples) const { return {samples, mean_, stddev_}; }
+  data::Standardiser targets_standardiser(const Split& split) const;
+  Standardisers standardisers(const Split& split) const;
   bool must_stream() const;
   const data::SampleVariation* variation() const { return variation_ ? &*variation_ : nullptr; }
 
@@ -71,6 +80,7 @@ class DataFeed {
   const int64_t shift_;
   Dataset dataset_;
   SplitType train_, test_;
+  std::vector<double> mean_, stddev_;  // by channel
   std::optional<data::SampleVariation> variation_;
   mutable std::vector<std::byte> read_back_;  // the test samples of a device, once one is asked for
   Residency residency_ = Residency::device;

@@ -121,6 +121,7 @@ PartBatch add_part_batch(Graph& g, const SplitType& split, const PickedRows& pic
   batch.scale = picked.scale;
   batch.shift = picked.shift;
   batch.x = g.add1(GPUNN_OP_GATHER_NORMALIZE, "batch.samples", {}, {picked.samples, index, batch.scale, batch.shift});
+  use_raw_normalisation(g, split.samples.dtype, batch);
   const std::string name = split.targets > 0 ? "batch.targets" : "batch.labels";
   batch.fields[split.field()] = picked.wanted_is_picked
                                     ? add_copy_of_rows(g, name, picked.wanted, begin, width)

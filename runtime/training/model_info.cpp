@@ -7,6 +7,7 @@
 
 #include "common/text.hpp"
 #include "data/described.hpp"
+#include "data/standardise.hpp"
 #include "storage/model_info.hpp"
 #include "tasks/task.hpp"
 #include "training/evaluation_part.hpp"
@@ -59,7 +60,9 @@ std::string class_differences(const std::vector<std::string>& model, const std::
   return join(parts, "; ");
 }
 
-TensorType sample_of(const Dataset& dataset) { return {dataset.train.samples.dtype, sample_shape(dataset)}; }
+TensorType sample_of(const Dataset& dataset) {
+  return data::device_type({dataset.train.samples.dtype, sample_shape(dataset)});
+}
 
 std::optional<PhotographInfo> photographs_of(const Experiment& experiment) {
   const auto* settings = std::get_if<PhotographSet>(&experiment.data.kind);

@@ -12,6 +12,7 @@
 #include "common/text.hpp"
 #include "config/checked_backends.hpp"
 #include "data/described.hpp"
+#include "data/standardise.hpp"
 #include "nn/model.hpp"
 #include "storage/safetensors.hpp"
 #include "training/evaluation_part.hpp"
@@ -213,7 +214,8 @@ ModelInfo Network::Impl::complete_info() const {
 void Network::Impl::require_samples(const Dataset& dataset) const {
   for (const Split* part : {&dataset.train, &dataset.validation, &dataset.test}) {
     if (part->samples.shape.empty()) continue;
-    const TensorType row{part->samples.dtype, {part->samples.shape.begin() + 1, part->samples.shape.end()}};
+    const TensorType row =
+        data::device_type({part->samples.dtype, {part->samples.shape.begin() + 1, part->samples.shape.end()}});
     if (row == info.input.sample) continue;
     refuse("the network takes samples of " + to_string(info.input.sample) + ", found " + to_string(row));
   }

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "config/values.hpp"
+#include "data/standardise.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/session.hpp"
 
@@ -84,7 +85,7 @@ std::string data_text(const Dataset& dataset) {
     }
     return count + " classes";
   };
-  const TensorType sample{dataset.train.samples.dtype, sample_shape(dataset)};
+  const TensorType sample = data::device_type({dataset.train.samples.dtype, sample_shape(dataset)});
   return dataset.name + ": " + std::to_string(dataset.train.rows()) + " samples to train on, " +
          std::to_string(dataset.test.rows()) + " to evaluate on, each " + to_string(sample) + ", " + outputs() +
          (dataset.from_registry ? "; sizes from the registry, no data was read" : "");

@@ -135,19 +135,28 @@ ClassEvalReport evaluate_outputs(Session& session, int64_t worst) {
   OutputTally tally(task);
   WorstRows worst_rows(worst);
   report.total = session.evaluate_rows([&](const RowOutputs& rows) {
-    const std::vector<float> targets =
-        targets_in_data_units(data, data.test, rows.first, static_cast<int64_t>(rows.losses.size()));
-    tally.add({.outputs = data.classes, .predictions = rows.predictions, .targets = targets});
-    for (std::size_t i = 0; i < rows.losses.size(); ++i) {
-      worst_rows.add(rows.first + static_cast<int64_t>(i), rows.losses[i], [&](RowReport row) {
-        row.target = task.row_text(std::span(targets).subspan(i * outputs, outputs), data.class_names);
-        row.prediction = task.row_text(rows.predictions.subspan(i * outputs, outputs), data.class_names);
-        return row;
-      });
+    const RowsToScore scored(data, rows);
+    tally.add(scored.rows());
+    const auto add_worst = [&](const auto& values, const auto& predicted, const auto& text) {
+      for (std::size_t i = 0; i < rows.losses.size(); ++i) {
+        worst_rows.add(rows.first + static_cast<int64_t>(i), rows.losses[i], [&](RowReport row) {
+          row.target = text(std::span(values).subspan(i * outputs, outputs));
+          row.prediction = text(std::span(predicted).subspan(i * outputs, outputs));
+          return row;
+        });
+      }
+    };
+    if (data.targets != TargetKind::numbers) {
+      return add_worst(scored.rows().targets, rows.predictions,
+                       [&](std::span<const float> row) { return task.row_text(row, data.class_names); });
     }
-    if (data.targets != TargetKind::numbers) return;
+    const std::vector<double> targets = target_numbers(data.test, rows.first, static_cast<int64_t>(rows.losses.size()));
+    const std::vector<double> predictions = in_data_units(rows.predictions, data.target_mean, data.target_stddev);
+    add_worst(targets, predictions, [&](std::span<const double> row) {
+      return tasks::numbers_text(row, data.class_names, data.target_stddev);
+    });
     report.target_values.insert(report.target_values.end(), targets.begin(), targets.end());
-    report.predicted_values.insert(report.predicted_values.end(), rows.predictions.begin(), rows.predictions.end());
+    report.predicted_values.insert(report.predicted_values.end(), predictions.begin(), predictions.end());
   });
   report.targets = data.targets;
   report.output = task.output();

@@ -1,10 +1,14 @@
 #include "training/residency.hpp"
 
+#include "data/standardise.hpp"
+
 namespace gpunn::training {
 
 namespace {
 
-uint64_t bytes_of(const Split& split) { return split.samples.bytes() + TensorType{DType::i32, {split.rows()}}.bytes(); }
+uint64_t bytes_of(const Split& split) {
+  return data::device_type(split.samples).bytes() + TensorType{DType::i32, {split.rows()}}.bytes();
+}
 
 // The other half is for activations, parameters and other users of the device.
 constexpr uint64_t kShareOfFree = 2;

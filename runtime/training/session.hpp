@@ -37,7 +37,7 @@ using tasks::Totals;
 struct RowOutputs {
   int64_t first = 0;                   // row of the split
   std::span<const float> scores;       // [rows, outputs], of the model
-  std::span<const float> predictions;  // [rows, outputs], made of them as the task says, in the units of the data set
+  std::span<const float> predictions;  // [rows, outputs], made of them as the task says; of scaled targets, scaled
   std::span<const float> losses;       // [rows]
 };
 

@@ -184,8 +184,7 @@ EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& 
     for (int64_t i = 0; i < steps; ++i, first += batch, advance(work, 1)) {
       executable.run();
       const std::vector<float> scores = values_of<float>(variables().read(variable::kRowScores));
-      std::vector<float> predictions = values_of<float>(variables().read(variable::kPredictions));
-      to_data_units(predictions, dataset().target_mean, dataset().target_stddev);
+      const std::vector<float> predictions = values_of<float>(variables().read(variable::kPredictions));
       const std::vector<float> losses = values_of<float>(variables().read(variable::kRowLosses));
       // The last batch may have rows that do not count.
       const auto rows = static_cast<std::size_t>(std::min(batch, data_->test().rows() - first));

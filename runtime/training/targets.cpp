@@ -10,6 +10,7 @@
 #include "common/text.hpp"
 #include "data/described.hpp"
 #include "data/images/image.hpp"
+#include "data/standardise.hpp"
 #include "tasks/losses.hpp"
 #include "tasks/task.hpp"
 #include "training/session.hpp"
@@ -55,44 +56,18 @@ void require_samples(const Experiment& experiment, const Dataset& dataset) {
               ExitCode::usage);
 }
 
-void scale_targets(Dataset& dataset) {
-  if (dataset.target_mean.empty()) return;
-  for (Split* part : {&dataset.train, &dataset.validation, &dataset.test}) {
-    const auto field = part->fields.find(kTargetField);
-    if (field == part->fields.end() || dataset.targets == TargetKind::image) continue;
-    std::vector<std::byte>& bytes = field->second.values;
-    for (std::size_t i = 0; i < bytes.size() / sizeof(float); ++i) {
-      const std::size_t column = i % dataset.target_mean.size();
-      float value = 0;
-      std::memcpy(&value, bytes.data() + i * sizeof(float), sizeof(float));
-      const double centred = static_cast<double>(value) - dataset.target_mean[column];
-      value = static_cast<float>(centred / dataset.target_stddev[column]);
-      std::memcpy(bytes.data() + i * sizeof(float), &value, sizeof(float));
-    }
-  }
+data::Standardiser target_standardiser(const Dataset& dataset, DType type) {
+  const TensorType rows{type, {1, dataset.classes}};
+  if (dataset.targets != TargetKind::numbers) return {rows, {}, {}};
+  return {rows, dataset.target_mean, dataset.target_stddev};
 }
 
-void to_data_units(std::span<float> values, const std::vector<double>& mean, const std::vector<double>& stddev) {
-  for (std::size_t i = 0; !mean.empty() && i < values.size(); ++i) {
-    const std::size_t column = i % mean.size();
-    values[i] = static_cast<float>(static_cast<double>(values[i]) * stddev[column] + mean[column]);
+std::vector<double> in_data_units(std::span<const float> values, const std::vector<double>& mean,
+                                  const std::vector<double>& stddev) {
+  std::vector<double> result(values.begin(), values.end());
+  for (std::size_t i = 0; !mean.empty() && i < result.size(); ++i) {
+    result[i] = result[i] * stddev[i % mean.size()] + mean[i % mean.size()];
   }
-}
-
-std::vector<float> targets_in_data_units(const Dataset& dataset, const Split& part, int64_t first, int64_t rows) {
-  if (!part.singles.empty()) {
-    const std::vector<std::byte>& image = part.singles[static_cast<std::size_t>(first)].fields.at(kTargetField).values;
-    std::vector<float> result(image.size() / sizeof(float));
-    std::memcpy(result.data(), image.data(), image.size());
-    return result;
-  }
-  const Field& field = part.fields.at(kTargetField);
-  const auto columns = static_cast<std::size_t>(field.type.elements() / field.type.shape.at(0));
-  std::vector<float> result(static_cast<std::size_t>(rows) * columns);
-  const std::vector<std::byte>& bytes = field.values;
-  std::memcpy(result.data(), bytes.data() + static_cast<std::size_t>(first) * columns * sizeof(float),
-              result.size() * sizeof(float));
-  to_data_units(result, dataset.target_mean, dataset.target_stddev);
   return result;
 }
 
@@ -138,10 +113,39 @@ std::vector<tasks::TrueImage> originals_of(const Split& part, int64_t first, int
   return originals;
 }
 
+std::vector<float> target_floats(std::span<const std::byte> bytes) {
+  std::vector<float> result(bytes.size() / sizeof(float));
+  if (!result.empty()) std::memcpy(result.data(), bytes.data(), bytes.size());
+  return result;
+}
+
+// The bytes of the targets of `rows` rows.
+std::span<const std::byte> target_bytes(const Split& part, int64_t first, int64_t rows) {
+  const Field& field = part.fields.at(kTargetField);
+  const std::size_t of_row = field.values.size() / static_cast<std::size_t>(field.type.shape.at(0));
+  return std::span(field.values)
+      .subspan(static_cast<std::size_t>(first) * of_row, static_cast<std::size_t>(rows) * of_row);
+}
+
 }  // namespace
 
-RowsToScore::RowsToScore(const Dataset& dataset, const RowOutputs& rows)
-    : targets_(targets_in_data_units(dataset, dataset.test, rows.first, static_cast<int64_t>(rows.losses.size()))) {
+std::vector<double> target_numbers(const Split& part, int64_t first, int64_t rows) {
+  const std::span<const std::byte> bytes = target_bytes(part, first, rows);
+  const DType type = part.fields.at(kTargetField).type.dtype;
+  std::vector<double> result(bytes.size() / size_of(type));
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = data::element_of(type, bytes, i);
+  return result;
+}
+
+RowsToScore::RowsToScore(const Dataset& dataset, const RowOutputs& rows) {
+  const auto count = static_cast<int64_t>(rows.losses.size());
+  if (dataset.targets == TargetKind::numbers) {
+    take_numbers(dataset, rows, count);
+    return;
+  }
+  targets_ = target_floats(dataset.test.singles.empty()
+                               ? target_bytes(dataset.test, rows.first, count)
+                               : target_bytes(dataset.test.singles[static_cast<std::size_t>(rows.first)], 0, 1));
   rows_ = {.outputs = static_cast<int64_t>(rows.predictions.size() / rows.losses.size()),
            .predictions = rows.predictions,
            .targets = targets_,
@@ -158,6 +162,19 @@ RowsToScore::RowsToScore(const Dataset& dataset, const RowOutputs& rows)
                   .target_shape = without_rows(image.fields.at(kTargetField).type.shape),
                   .inputs = inputs_,
                   .scale = dataset.scale};
+}
+
+// Without the means: they are equal in both, and would round the differences.
+void RowsToScore::take_numbers(const Dataset& dataset, const RowOutputs& rows, int64_t count) {
+  const std::vector<double> none(dataset.target_mean.size());
+  predicted_numbers_ = in_data_units(rows.predictions, none, dataset.target_stddev);
+  target_numbers_ = target_numbers(dataset.test, rows.first, count);
+  for (std::size_t i = 0; !none.empty() && i < target_numbers_.size(); ++i) {
+    target_numbers_[i] -= dataset.target_mean[i % none.size()];
+  }
+  rows_.outputs = dataset.classes;
+  rows_.predicted_numbers = predicted_numbers_;
+  rows_.target_numbers = target_numbers_;
 }
 
 }  // namespace gpunn::training

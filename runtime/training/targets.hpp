@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "data/standardise.hpp"
 #include "tasks/task.hpp"
 
 namespace gpunn::training {
@@ -19,14 +20,16 @@ void require_targets(const Experiment& experiment, const Dataset& dataset);
 // Throws Error(usage) if the model takes samples of another shape.
 void require_samples(const Experiment& experiment, const Dataset& dataset);
 
-// Scales the targets of all parts to (target - mean) / stddev, if the data set has means.
-void scale_targets(Dataset& dataset);
+// Brings targets of this type to the device: numbers become (target - mean) / stddev, if the data set has means.
+data::Standardiser target_standardiser(const Dataset& dataset, DType type);
 
-// The inverse, in place: number i of a row becomes number * stddev[i] + mean[i]. Does nothing without means.
-void to_data_units(std::span<float> values, const std::vector<double>& mean, const std::vector<double>& stddev);
+// The inverse for what a model predicts: number i of a row becomes number * stddev[i] + mean[i]. Without means the
+// numbers stay.
+std::vector<double> in_data_units(std::span<const float> values, const std::vector<double>& mean,
+                                  const std::vector<double>& stddev);
 
-// The targets of rows of a part whose targets scale_targets() has scaled, as they were: f32[rows, outputs].
-std::vector<float> targets_in_data_units(const Dataset& dataset, const Split& part, int64_t first, int64_t rows);
+// The targets of rows of a part, [rows, outputs], as the data set has them.
+std::vector<double> target_numbers(const Split& part, int64_t first, int64_t rows);
 
 // The inputs of metrics for some rows: predictions and targets. The object owns the arrays.
 class RowsToScore {
@@ -37,8 +40,11 @@ class RowsToScore {
   const tasks::ScoredRows& rows() const { return rows_; }
 
  private:
+  void take_numbers(const Dataset& dataset, const RowOutputs& rows, int64_t count);
+
   std::vector<float> targets_, inputs_;
   std::vector<tasks::TrueImage> originals_;
+  std::vector<double> predicted_numbers_, target_numbers_;
   tasks::ScoredRows rows_;
 };
 

@@ -3,9 +3,9 @@
 #include <gpunn/data.hpp>
 
 #include <cmath>
-#include <cstring>
 
 #include "catch.hpp"
+#include "data/standardise.hpp"
 #include "files.hpp"
 
 using gpunn::CsvSet;
@@ -29,8 +29,10 @@ struct Table {
 };
 
 std::vector<float> floats(const gpunn::Split& split) {
-  std::vector<float> values(split.values.size() / sizeof(float));
-  std::memcpy(values.data(), split.values.data(), split.values.size());
+  std::vector<float> values(static_cast<std::size_t>(split.samples.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(gpunn::data::element_of(split.samples.dtype, split.values, i));
+  }
   return values;
 }
 
@@ -45,7 +47,7 @@ TEST_CASE("a table has a column of classes and columns of numbers") {
       "\xef\xbb\xbf"
       "length,width,species\r\n5.1, +3.5 ,setosa\r\n\r\n7,-1e-3,\"virginica, \"\"late\"\"\"\r\n 1,2,setosa");
   const Dataset set = table.load();
-  CHECK(set.train.samples == gpunn::TensorType{gpunn::DType::f32, {3, 2}});
+  CHECK(set.train.samples == gpunn::TensorType{gpunn::DType::f64, {3, 2}});
   CHECK(floats(set.train) == std::vector<float>{5.1F, 3.5F, 7, -1e-3F, 1, 2});
   CHECK(set.train.labels == std::vector<int32_t>{0, 1, 0});
   CHECK(set.class_names == std::vector<std::string>{"setosa", "virginica, \"late\""});

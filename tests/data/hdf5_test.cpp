@@ -109,7 +109,7 @@ TEST_CASE("arrays of images in HDF5, whichever way they lie") {
   }
 }
 
-TEST_CASE("numbers other than bytes become floats, and labels may be a column") {
+TEST_CASE("numbers other than bytes become floats that hold them, and labels may be a column") {
   File file;
   file.put<double>("train/x", H5T_NATIVE_DOUBLE, {3, 2}, {1, 2.5, -3, 4, 5, 6});
   file.put<int8_t>("train/y", H5T_NATIVE_INT8, {3, 1}, {1, 0, 1});
@@ -118,10 +118,11 @@ TEST_CASE("numbers other than bytes become floats, and labels may be a column") 
   file.arrays().test_samples = "x_test";
   file.arrays().test_labels = "/y_test";
   const Dataset set = file.load();
-  CHECK(set.train.samples == gpunn::TensorType{gpunn::DType::f32, {3, 2}});
-  std::vector<float> values(6);
-  std::memcpy(values.data(), set.train.values.data(), 24);
-  CHECK(values == std::vector<float>{1, 2.5F, -3, 4, 5, 6});
+  CHECK(set.train.samples == gpunn::TensorType{gpunn::DType::f64, {3, 2}});
+  std::vector<double> wide(6);
+  std::memcpy(wide.data(), set.train.values.data(), 48);
+  CHECK(wide == std::vector<double>{1, 2.5, -3, 4, 5, 6});
+  CHECK(set.test.samples.dtype == gpunn::DType::f64);  // f32 rounds an i32
   CHECK(set.train.labels == std::vector<int32_t>{1, 0, 1});
   CHECK(set.test.labels == std::vector<int32_t>{3});
   CHECK(set.classes == 4);
@@ -135,6 +136,8 @@ TEST_CASE("numbers other than bytes become floats, and labels may be a column") 
   CHECK(file.load().train.labels == std::vector<int32_t>{1, 0, 1});
   file.put<int8_t>("train/x", bools, {3, 2}, {1, 0, 0, 0, 1, 1});
   const Dataset of_bools = file.load();
+  CHECK(of_bools.train.samples == gpunn::TensorType{gpunn::DType::f32, {3, 2}});
+  std::vector<float> values(6);
   std::memcpy(values.data(), of_bools.train.values.data(), 24);
   CHECK(values == std::vector<float>{1, 0, 0, 0, 1, 1});
 

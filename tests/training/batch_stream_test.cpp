@@ -165,6 +165,10 @@ struct Ring {
     return result;
   }
 
+  training::Standardisers standardisers() const {
+    return {.samples = {split.samples, {}, {}}, .targets = {{DType::i32, {split.rows()}}, {}, {}}};
+  }
+
   std::vector<int32_t> expected(int64_t step) const {
     std::vector<int32_t> rows(static_cast<std::size_t>(sampling.batch));
     sampling.rows_of_step(step, rows);
@@ -180,7 +184,7 @@ TEST_CASE("launches of several steps find their batches in the ring, wherever a 
   sample->fill_delay = 5000;  // of the zeros that the ring begins with
   Ring ring(45, {.rows = 45, .batch = 10, .shuffle = true, .drop_last = false, .seed = 3});
   training::BatchStream stream(ring.backend, ring.variables, ring.type,
-                               training::fill_from_split(ring.split, ring.type, ring.sampling));
+                               training::fill_from_split(ring.split, ring.type, ring.sampling, ring.standardisers()));
   const int64_t most = ring.type.ring->group;
   CHECK(most == 32);
   for (const int64_t first : {0, 5, 1000003}) {
@@ -201,7 +205,7 @@ TEST_CASE("a stream ends where it was told to") {
   const Controlled sample;
   Ring ring(45, {.rows = 45, .batch = 10});
   training::BatchStream stream(ring.backend, ring.variables, ring.type,
-                               training::fill_from_split(ring.split, ring.type, ring.sampling));
+                               training::fill_from_split(ring.split, ring.type, ring.sampling, ring.standardisers()));
   stream.seek(0, 5);
   for (int64_t step = 0; step < 5; ++step) {
     stream.before();

@@ -46,9 +46,9 @@ NamedBox yolo_box(const std::string& line, const std::vector<std::string>& class
   std::istringstream fields(line);
   std::vector<double> numbers;
   for (std::string field; fields >> field;) {
-    const std::optional<float> number = number_of(field);
+    const std::optional<double> number = number_of(field);
     if (!number) throw Error(where + ": expected numbers, found " + in_quotes(field));
-    numbers.push_back(static_cast<double>(*number));
+    numbers.push_back(*number);
   }
   if (numbers.size() != 5) {
     throw Error(where + ": expected 5 numbers, class x y width height, found " + std::to_string(numbers.size()));
@@ -139,11 +139,11 @@ Annotations read_box_table(const fs::path& file, const fs::path& images) {
     }
     std::array<double, 4> values = {};
     for (std::size_t i = 0; i < corners.size(); ++i) {
-      const std::optional<float> number = number_of(fields[corners[i]]);
+      const std::optional<double> number = number_of(fields[corners[i]]);
       if (!number) {
         table.fail(table.column(corners[i]) + ": expected a number, found " + in_quotes(fields[corners[i]]));
       }
-      values[i] = static_cast<double>(*number);
+      values[i] = *number;
     }
     if (fields[category].empty()) table.fail("the class, " + table.column(category) + ", is empty");
     const auto [place, is_new] = places.emplace(fields[name], result.images.size());

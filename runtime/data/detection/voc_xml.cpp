@@ -63,9 +63,9 @@ ptree parse(const fs::path& file) {
 double number_in(const ptree& parent, const char* name, const std::string& where) {
   const auto text = parent.get_optional<std::string>(name);
   if (!text) throw Error(where + ": the element <" + name + "> is missing");
-  const std::optional<float> number = number_of(*text);
+  const std::optional<double> number = number_of(*text);
   if (!number) throw Error(where + ": <" + name + ">: expected a number, found " + in_quotes(*text));
-  return static_cast<double>(*number);
+  return *number;
 }
 
 fs::path image_of(const fs::path& folder, const std::string& stem, const std::string& file_name) {

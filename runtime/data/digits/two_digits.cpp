@@ -51,7 +51,7 @@ Split make_pairs(uint64_t seed, uint64_t stream, const TensorType& samples) {
     }
     work.advance(static_cast<uint64_t>(last - first));
   });
-  set_targets(split, labels, kDigits);
+  set_label_targets(split, labels, kDigits);
   return split;
 }
 

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,7 +35,8 @@ enum class TargetKind {
   boxes,      // field kTargetField, the boxes of an image [rows, boxes, kBoxNumbers]
 };
 
-// The field that tasks without classes learn: f32[rows, outputs], or images.
+// The field that tasks without classes learn: [rows, outputs], f64 or f32 of TargetKind::numbers and else f32; or
+// images.
 inline constexpr const char* kTargetField = "target";
 
 // A box of TargetKind::boxes has these numbers: left, top, right and bottom in pixels of the sample; its class; 1 if
@@ -56,7 +58,7 @@ inline constexpr const char* kImageIdsField = "image_ids";
 
 // One part of a data set, in host memory.
 struct Split {
-  TensorType samples;                   // u8 or f32 [rows, C, H, W] or [rows, features]
+  TensorType samples;                   // u8, f32 or f64 [rows, C, H, W] or [rows, features]
   std::vector<std::byte> values;        // samples.bytes()
   std::vector<int32_t> labels;          // of a classification: a class for each row; else empty
   std::map<std::string, Field> fields;  // by name: what other tasks need of a sample
@@ -70,6 +72,8 @@ struct Split {
   // then have the number of rows and the largest size.
   std::vector<Split> singles = {};
   std::string name = {};  // of a split of one row: its image's name
+  // The type that the samples were rounded to before they came here, if `samples` has a wider one.
+  std::optional<DType> rounded_to = {};
   int64_t rows() const { return samples.shape.empty() ? 0 : samples.shape[0]; }
   std::span<const std::byte> sample_bytes() const {
     return lent == nullptr ? std::span<const std::byte>(values) : std::span(lent.get(), samples.bytes());

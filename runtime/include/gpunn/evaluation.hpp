@@ -98,7 +98,7 @@ struct ClassEvalReport {
   std::vector<ImageReport> images;    // of TargetKind::image: the first ones
   std::vector<RowReport> worst_rows;  // of data without classes: largest loss first
   // Of all rows, [rows, outputs], in the units of the data set; of TargetKind::numbers.
-  std::vector<float> target_values, predicted_values;
+  std::vector<double> target_values, predicted_values;
   std::vector<ClassReport> classes;
   // Means of the defined figures: over the classes that are the label or the prediction of at least one row.
   double macro_precision = 0, macro_recall = 0, macro_f1 = 0;

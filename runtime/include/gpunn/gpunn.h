@@ -82,7 +82,7 @@ GPUNN_API gpunn_result gpunn_model_describe(gpunn_model* model, gpunn_model_info
 /* An input or output: the type of one row, so that a batch is [rows, dim...], packed and row-major. */
 typedef struct gpunn_model_tensor {
   uint32_t struct_size;
-  int32_t dtype; /* GPUNN_F32, GPUNN_U8 */
+  int32_t dtype; /* GPUNN_F32, GPUNN_U8; GPUNN_F64 for values of scaled targets */
   const char* name;
   uint64_t row_bytes;
   int32_t rank;
@@ -101,8 +101,9 @@ GPUNN_API gpunn_result gpunn_model_class(gpunn_model* model, uint32_t index, con
 typedef struct gpunn_array {
   const char* name; /* NULL: the first */
   void* data;       /* read only for an input */
-  uint64_t bytes;   /* rows * row_bytes */
-  int32_t dtype;
+  uint64_t bytes;   /* rows * row_bytes, of this dtype */
+  int32_t dtype;    /* the model's; an input of f32 may be f64, which is centred before it is rounded; an output of
+                       f64 may be f32 */
   int32_t reserved;
 } gpunn_array;
 

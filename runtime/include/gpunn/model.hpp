@@ -39,7 +39,8 @@ struct ModelTensor {
   TensorType row;
 };
 
-// Packed, row-major arrays in the caller's memory. shape[0] is the number of rows.
+// Packed, row-major arrays in the caller's memory. shape[0] is the number of rows. Where a model takes f32, it takes
+// f64 as well, and subtracts its mean before it rounds. An output that is f64 may be asked for as f32.
 struct ArrayView {
   std::string_view name;  // name of the input; empty: the model's only one
   DType dtype = DType::f32;
@@ -64,6 +65,7 @@ struct ClassProbability {
 struct NamedValue {
   std::string name;
   double value = 0;
+  double stddev = 0;  // of the target column in the training data; 0: the model does not scale its targets
 };
 
 // A detected object, in pixels from the top left corner of the image.
@@ -102,6 +104,7 @@ class GPUNN_API Model {
   const std::vector<ModelTensor>& inputs() const;  // info().input: samples in the form of the data set, not normalised
   // The numbers of the last layer, and their decoded form: "logits" and "probabilities" of classes or labels, "outputs"
   // and "values" of a regression. A Network whose outputs have no names has "outputs" alone.
+  // "values" in the units of scaled targets are f64: f32 would round a large offset away.
   const std::vector<ModelTensor>& outputs() const;
   int64_t max_batch() const;
   std::string backend() const;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace gpunn {
@@ -26,6 +27,7 @@ struct OnnxExportReport {
   std::filesystem::path data = {};  // empty: the file has the weights
   int64_t opset = 0, ir_version = 0;
   int64_t nodes = 0, tensors = 0, numbers = 0;  // tensors and numbers of weights and constants
+  std::vector<std::string> warnings = {};       // columns that the file's f32 rounds too coarsely
 };
 
 // Writes a run folder (its best.h5, else last.h5), a checkpoint or an ONNX file as an ONNX model that takes any

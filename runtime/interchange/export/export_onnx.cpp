@@ -20,6 +20,7 @@
 #include "interchange/export/photograph_steps.hpp"
 #include "interchange/export/preparation.hpp"
 #include "interchange/export/quantize_layers.hpp"
+#include "interchange/export/rounding_warnings.hpp"
 #include "interchange/export/write_onnx.hpp"
 #include "interchange/export/write_trained.hpp"
 #include "interchange/onnx/import.hpp"
@@ -200,6 +201,8 @@ class Translation {
     return std::move(onnx_);
   }
 
+  const ModelInfo& info() const { return model_.info; }
+
  private:
   // What was a norm's beta is the bias of the layer in front.
   OnnxSources sources() const {
@@ -274,8 +277,24 @@ class Translation {
     }
     Shape by_channel(input.sample.shape.size(), 1);
     by_channel[0] = input.sample.shape[0];
+    if (input.sample.dtype != DType::u8) return standardised(b, layer, std::move(x), by_channel);
     x = b.add(layer, "Mul", {x, b.floats(layer, weights_.scale, by_channel)}, {}, false);
     return b.add(layer, "Add", {x, b.floats(layer, weights_.shift, by_channel)}, {}, false);
+  }
+
+  // The mean is subtracted first, and in two parts: so f32 rounds the input alone, and neither the mean nor a product.
+  std::string standardised(OnnxBuilder& b, const std::string& layer, std::string x, const Shape& by_channel) const {
+    const InputInfo& input = model_.info.input;
+    std::vector<float> coarse(input.mean.begin(), input.mean.end()), fine, scale;
+    for (std::size_t i = 0; i < coarse.size(); ++i) {
+      fine.push_back(static_cast<float>(input.mean[i] - static_cast<double>(coarse[i])));
+      scale.push_back(static_cast<float>(1 / input.stddev[i]));
+    }
+    for (const std::vector<float>* const part : {&coarse, &fine}) {
+      const bool is_zero = std::ranges::all_of(*part, [](float value) { return value == 0; });
+      if (!is_zero) x = b.add(layer, "Sub", {x, b.floats(layer, *part, by_channel)}, {}, false);
+    }
+    return b.add(layer, "Mul", {x, b.floats(layer, scale, by_channel)}, {}, false);
   }
 
   // The numbers of a regression as the data has them.
@@ -390,6 +409,7 @@ OnnxExportReport write_trained(const training::TrainedFile& trained, const std::
     training::require_output(report.data);
   }
   write_onnx(onnx, file, report.data);
+  report.warnings = rounding_warnings(translation.info(), options.raw_input);
   report.nodes = static_cast<int64_t>(onnx.nodes.size());
   report.tensors = static_cast<int64_t>(onnx.tensors.size());
   return report;

@@ -101,6 +101,7 @@ class CalibrationSamples {
 
   int64_t count() const { return batches_ * kCalibrationRows; }
   int64_t batches() const { return batches_; }
+  DType type() const { return split_.samples.dtype; }
   std::vector<std::byte> batch(int64_t index) const {
     const std::size_t row = split_.samples.bytes() / static_cast<std::size_t>(split_.rows());
     std::vector<std::byte> samples(static_cast<std::size_t>(kCalibrationRows) * row);
@@ -290,7 +291,7 @@ class Quantization {
     std::vector<inference::TensorRange> ranges(tensors_.size());
     const auto each = [&](void (inference::TensorRange::*see)(std::span<const float>)) {
       for (int64_t b = 0; b < samples.batches(); ++b) {
-        const std::vector<std::vector<float>> values = probe.run(samples.batch(b));
+        const std::vector<std::vector<float>> values = probe.run(samples.batch(b), samples.type());
         for (std::size_t i = 0; i < ranges.size(); ++i) {
           if (tensors_[i].range == i) (ranges[i].*see)(values[i]);
         }
@@ -326,7 +327,8 @@ class Quantization {
     inference::TensorProbe stored(opened.model, std::move(program), values, kCalibrationRows, weights,
                                   std::move(opened.backend));
     const std::vector<std::byte> batch = samples.batch(0);
-    const std::vector<std::vector<float>> expected = exact.run(batch), found = stored.run(batch);
+    const std::vector<std::vector<float>> expected = exact.run(batch, samples.type()),
+                                          found = stored.run(batch, samples.type());
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       report_.layers.push_back({.name = tensors_[i].name,
                                 .scale = static_cast<double>(quantizers_[i].scale),

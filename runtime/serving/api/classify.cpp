@@ -2,10 +2,12 @@
 #include <gpunn/model.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "inference/number_outputs.hpp"
 #include "serving/api/image_body.hpp"
 #include "serving/api/pending.hpp"
 #include "serving/protocol/service_error.hpp"
@@ -21,10 +23,19 @@ struct Classification : ImageCall {
   int64_t top = 5;
 };
 
+Decoded decoded_output(const Classification& work, const ModelInfo& info) {
+  const SharedBytes& output = work.result.outputs.front();
+  if (work.model->model.outputs().back().row.dtype != DType::f64) {
+    return tasks::find(info.task).decode(floats_of(output), info.outputs, work.top);
+  }
+  std::vector<double> values(output.bytes.size() / sizeof(double));
+  std::memcpy(values.data(), output.bytes.data(), values.size() * sizeof(double));
+  return inference::named_values(info, values).front();
+}
+
 Response classified(const Classification& work) {
   const ModelInfo& info = work.model->model.info();
-  const std::vector<float> predictions = floats_of(work.result.outputs.front());
-  const Decoded decoded = tasks::find(info.task).decode(predictions, info.outputs, work.top);
+  const Decoded decoded = decoded_output(work, info);
   // Under the keys of `gpunn predict --json`.
   OrderedJson document = {{"model", work.model->name}, {"version", work.model->version}};
   if (!decoded.classes.empty() || decoded.values.empty()) {

@@ -26,6 +26,28 @@ SharedBytes part_of(const std::shared_ptr<char[]>& batch, std::size_t batch_byte
   return {std::move(own), view};
 }
 
+// The samples of all jobs, in f64 if `row` is. Numbers of f32 are widened where others are f64.
+void gather(const std::vector<Job>& jobs, const TensorType& row, std::string& gathered) {
+  std::size_t all = 0;
+  for (const Job& job : jobs) all += static_cast<std::size_t>(job.rows);
+  gathered.resize(all * row.bytes());
+  char* target = gathered.data();
+  for (const Job& job : jobs) {
+    const std::size_t bytes = static_cast<std::size_t>(job.rows) * row.bytes();
+    if (row.dtype != DType::f64 || job.dtype == DType::f64) {
+      std::memcpy(target, job.input, bytes);
+    } else {
+      for (std::size_t i = 0; i < bytes / sizeof(double); ++i) {
+        float number = 0;
+        std::memcpy(&number, static_cast<const char*>(job.input) + i * sizeof(float), sizeof(float));
+        const auto wide = static_cast<double>(number);
+        std::memcpy(target + i * sizeof(double), &wide, sizeof(double));
+      }
+    }
+    target += bytes;
+  }
+}
+
 }  // namespace
 
 Batcher::Batcher(Model model, const BatchOptions& options, Statistics& statistics)
@@ -145,15 +167,10 @@ void Batcher::run(Jobs& jobs, std::string& gathered) {
 void Batcher::infer(Jobs& jobs, int64_t rows, std::string& gathered, Clock::time_point begin) {
   const ModelTensor& input = model_.inputs().front();
   const void* samples = jobs.front().input;
+  const bool wide = std::ranges::any_of(jobs, [](const Job& job) { return job.dtype == DType::f64; });
+  const DType type = wide ? DType::f64 : input.row.dtype;
   if (jobs.size() > 1) {
-    const std::size_t row_bytes = input.row.bytes();
-    gathered.resize(static_cast<std::size_t>(rows) * row_bytes);
-    char* target = gathered.data();
-    for (const Job& job : jobs) {
-      const std::size_t bytes = static_cast<std::size_t>(job.rows) * row_bytes;
-      std::memcpy(target, job.input, bytes);
-      target += bytes;
-    }
+    gather(jobs, TensorType{type, input.row.shape}, gathered);
     samples = gathered.data();
   }
   std::vector<Shape> shapes;
@@ -171,7 +188,7 @@ void Batcher::infer(Jobs& jobs, int64_t rows, std::string& gathered, Clock::time
     values = memory_.take(static_cast<std::size_t>(rows) * tensor.row.bytes());
     outputs.push_back({.name = tensor.name, .dtype = tensor.row.dtype, .shape = shapes[i], .data = values.get()});
   }
-  const ArrayView array{.name = input.name, .dtype = input.row.dtype, .shape = input_shape, .data = samples};
+  const ArrayView array{.name = input.name, .dtype = type, .shape = input_shape, .data = samples};
   const Clock::time_point ready = Clock::now();
   model_.run({&array, 1}, outputs);
   const Clock::time_point ran = Clock::now();

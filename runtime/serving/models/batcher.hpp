@@ -37,6 +37,7 @@ struct JobResult {
 struct Job {
   int64_t rows = 0;
   const void* input = nullptr;
+  DType dtype = DType::u8;  // of the samples: the model's, or f64 for f32
   std::shared_ptr<const void> keep;
   std::vector<std::size_t> outputs;  // which of the model's, in the order of the result
   Clock::time_point received, queued;

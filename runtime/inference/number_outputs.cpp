@@ -1,0 +1,51 @@
+#include "inference/number_outputs.hpp"
+
+#include <cstddef>
+#include <cstring>
+
+namespace gpunn::inference {
+
+namespace {
+
+std::size_t count_of(const MutableArrayView& output) {
+  std::size_t count = 1;
+  for (const int64_t size : output.shape) count *= static_cast<std::size_t>(size);
+  return count;
+}
+
+}  // namespace
+
+void* place_of_scaled(const MutableArrayView& output) {
+  if (output.dtype != DType::f64) return output.data;
+  return static_cast<std::byte*>(output.data) + count_of(output) * (sizeof(double) - sizeof(float));
+}
+
+void write_in_data_units(const ModelInfo& info, const MutableArrayView& output) {
+  const auto* const scaled = static_cast<const std::byte*>(place_of_scaled(output));
+  auto* const to = static_cast<std::byte*>(output.data);
+  const std::size_t columns = info.target_mean.size();
+  for (std::size_t i = 0; i < count_of(output); ++i) {
+    float number = 0;
+    std::memcpy(&number, scaled + i * sizeof(float), sizeof(float));
+    const double value = static_cast<double>(number) * info.target_stddev[i % columns] + info.target_mean[i % columns];
+    if (output.dtype == DType::f64) {
+      std::memcpy(to + i * sizeof(double), &value, sizeof(double));
+    } else {
+      const auto rounded = static_cast<float>(value);
+      std::memcpy(to + i * sizeof(float), &rounded, sizeof(float));
+    }
+  }
+}
+
+std::vector<Decoded> named_values(const ModelInfo& info, const std::vector<double>& values) {
+  const std::size_t columns = info.outputs.size();
+  std::vector<Decoded> rows(values.size() / columns);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t column = i % columns;
+    rows[i / columns].values.push_back(
+        {.name = info.outputs[column], .value = values[i], .stddev = info.target_stddev[column]});
+  }
+  return rows;
+}
+
+}  // namespace gpunn::inference

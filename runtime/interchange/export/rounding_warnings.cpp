@@ -1,0 +1,48 @@
+#include "interchange/export/rounding_warnings.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "common/text.hpp"
+#include "data/statistics.hpp"
+
+namespace gpunn::interchange {
+
+namespace {
+
+constexpr std::size_t kMostWarned = 8;  // columns by name
+
+void warn(std::vector<std::string>& warnings, const std::vector<double>& mean, const std::vector<double>& stddev,
+          const std::vector<std::string>& names, const std::string& what, const std::string& advice) {
+  std::size_t coarse = 0;
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    const double size = std::abs(mean[i]);
+    if (!data::is_coarse(size, stddev[i], DType::f32) || ++coarse > kMostWarned) continue;
+    warnings.push_back(fmt::format(
+        "WARNING: the {} {} of the ONNX model is f32: around {:.6g} neighbouring numbers are {:.6g} apart, and its "
+        "standard deviation is {:.6g}. {}",
+        what, in_quotes(i < names.size() ? names[i] : std::to_string(i)), mean[i], data::step_at(size, DType::f32),
+        stddev[i], advice));
+  }
+  if (coarse > kMostWarned) {
+    warnings.push_back(fmt::format("WARNING: the same holds for {} more columns", coarse - kMostWarned));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> rounding_warnings(const ModelInfo& info, bool raw) {
+  std::vector<std::string> warnings;
+  if (raw && info.input.sample.dtype == DType::f32) {
+    warn(warnings, info.input.mean, info.input.stddev, info.input.columns, "input",
+         "Leave --raw-input out, and compute (x - mean) / std in f64 by the file's metadata");
+  }
+  if (!info.target_mean.empty()) {
+    warn(warnings, info.target_mean, info.target_stddev, info.outputs, "output",
+         "Take the first output, and compute x * std + mean in f64 by target of the metadata's model");
+  }
+  return warnings;
+}
+
+}  // namespace gpunn::interchange
