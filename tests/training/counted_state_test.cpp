@@ -214,7 +214,7 @@ TEST_CASE("a schedule with a length of its own keeps its last rate") {
   CHECK_THROWS_WITH(rates("{type: cosine, length: 1, warmup_epochs: 2}"),
                     Contains("schedule.length (1) must be at least schedule.warmup_epochs (2)"));
   CHECK_THROWS_WITH(rates("{type: cosine, per: epoch, length: 1.5}"), Contains("schedule.length: expected a whole"));
-  CHECK_THROWS_WITH(rates("{type: reduce_on_plateau, length: 2}"), Contains("schedule.length"));
+  CHECK_THROWS_WITH(rates("{type: reduce_on_plateau, length: 2}"), Contains("has no 'length'"));
 }
 
 TEST_CASE("a relative threshold of reduce_on_plateau is a share of the size of the best value") {
