@@ -17,7 +17,7 @@ from gpunn.errors import UsageError
 from gpunn.ops import _backend
 from gpunn.ops._arrays import F32
 from gpunn.ops._call import OpInfo, info_of
-from gpunn.torch._precision import PRODUCTS, flag_of
+from gpunn.torch._precision import PRODUCTS, allowed, flag_of
 from gpunn.torch._prepared import Differentiation, Form, Prepared, is_channels_last, prepare
 from gpunn.torch._state import computes_only, is_plain, process
 
@@ -362,7 +362,8 @@ class _Direct:
         inference = torch.is_inference_mode_enabled()
         records = _gradients_are_on() and any(requires) and not inference
         self.over = bool(pytorch.in_place)
-        if not _backend.works_on(settings["_gpunn_backend"] or None, input.is_cuda, max(0, input.get_device())):
+        device, precision = max(0, input.get_device()), allowed(of.op, input.is_cuda)
+        if not _backend.works_on(settings["_gpunn_backend"] or None, input.is_cuda, device, precision):
             return f"a backend that does not work on '{input.device}'"
         if any(one.numel() == 0 for one in tensors):
             return "an empty input"
