@@ -149,7 +149,10 @@ class Pytorch:
             for one, kind, wanted in zip(inputs, differentiation.kinds, differentiation.wanted, strict=True):
                 # The gradient does not depend on the numbers of a tensor that was not saved.
                 sizes = kind.sizes or kind.shape
-                given = torch.zeros(sizes, dtype=kind.dtype, device=dy.device) if one is None else one.view_as(one)
+                if one is None:
+                    given = torch.zeros(sizes, dtype=kind.dtype, device=dy.device)
+                else:  # view_as can change strides of single images, of which PyTorch's batch norm makes something else
+                    given = torch.ops.aten.alias(one)
                 tensors.append(given.requires_grad_() if wanted and not given.requires_grad else given)
             targets = [one for one, wanted in zip(tensors, differentiation.wanted, strict=True) if wanted]
             if torch._C._functorch.peek_interpreter_stack() is None:
