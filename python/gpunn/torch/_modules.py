@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from gpunn.torch._direct import ModuleOp, Twin, call, twin_of
+from gpunn.torch._direct import call
+from gpunn.torch._twin import ModuleOp, Twin, twin_of
 
 aten = torch.ops.aten
 
