@@ -66,7 +66,8 @@ void use_raw_normalisation(Graph& g, DType dtype, Batch& batch) {
 
 Normalisation device_normalisation(DType dtype, const std::vector<double>& mean, const std::vector<double>& stddev) {
   if (dtype == DType::u8) return raw_normalisation(dtype, mean, stddev);
-  return {std::vector<float>(mean.size(), 1), std::vector<float>(mean.size(), 0)};
+  // The sum of -0 and 0 would be 0: a sample keeps its sign.
+  return {std::vector<float>(mean.size(), 1), std::vector<float>(mean.size(), -0.0F)};
 }
 
 Normalisation raw_normalisation(DType dtype, const std::vector<double>& mean, const std::vector<double>& stddev) {

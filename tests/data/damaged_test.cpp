@@ -200,7 +200,7 @@ TEST_CASE("a table of images loses the rows of damaged ones, with what is learnt
   std::get<ImageFolderSet>(config.kind).targets = folder.root / "t.csv";
   const Dataset set = load_dataset(config);
   REQUIRE(set.train.rows() == 3);
-  const auto* targets = reinterpret_cast<const float*>(set.train.fields.at(gpunn::kTargetField).values.data());
+  const auto* targets = reinterpret_cast<const double*>(set.train.fields.at(gpunn::kTargetField).values.data());
   CHECK((targets[0] == 0 && targets[1] == 2 && targets[2] == 5));
 }
 

@@ -42,7 +42,7 @@ def test_regression() -> None:
     model = gpunn.load(run)
     file = gpunn.shipped_experiments()["mlp_diabetes"].parent / "data" / "diabetes.csv"
     x = gpunn.load_dataset("csv", path=file, task="regression", target_columns=["progression"], test_fraction=0.1)
-    assert x.y_train.dtype == np.float32
+    assert x.y_train.dtype == np.float64
     assert x.y_train.shape == (len(x.x_train), 1)
     assert model(x.x_train[:5].astype(np.float64)).shape == (5, 1)
     assert model.predict(x.x_train[:1])[0].values[0].value == pytest.approx(model(x.x_train[:1])[0, 0])
