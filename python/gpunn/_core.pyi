@@ -663,7 +663,7 @@ class ExportReport:
     def unnamed(self) -> list[str]:
         """Tensors that the table of names has no row for."""
 
-def export_weights(model: str | os.PathLike[str], file: str | os.PathLike[str], names: str | os.PathLike[str]) -> ExportReport:
+def export_weights(model: str | os.PathLike[str], file: str | os.PathLike[str], names: str | os.PathLike[str], settings: Sequence[tuple[str, str]]) -> ExportReport:
     """Writes weights as a .safetensors file."""
 
 class OnnxExportReport:
@@ -697,7 +697,7 @@ class OnnxExportReport:
     def warnings(self) -> list[str]:
         """Columns that the file's float32 rounds too coarsely."""
 
-def export_onnx(model: str | os.PathLike[str], file: str | os.PathLike[str], opset: int, raw_input: bool, with_preprocessing: bool, fold_batch_norm: bool, external_data: bool) -> OnnxExportReport:
+def export_onnx(model: str | os.PathLike[str], file: str | os.PathLike[str], opset: int, raw_input: bool, with_preprocessing: bool, fold_batch_norm: bool, external_data: bool, settings: Sequence[tuple[str, str]]) -> OnnxExportReport:
     """Writes a model as an ONNX file."""
 
 class EngineExportReport:

@@ -202,6 +202,7 @@ def export(
     with_preprocessing: bool = False,
     fold_batch_norm: bool = False,
     external_data: bool = False,
+    input_shape: Sequence[int] | None = None,
 ) -> ExportReport | OnnxExportReport: ...
 @overload
 def export(
@@ -211,6 +212,7 @@ def export(
     batch: Sequence[int],
     backend: str | None = None,
     precision: str | None = None,
+    input_shape: Sequence[int] | None = None,
 ) -> EngineExportReport: ...
 def export(
     model: PathLike,
@@ -222,6 +224,7 @@ def export(
     with_preprocessing: bool = False,
     fold_batch_norm: bool = False,
     external_data: bool = False,
+    input_shape: Sequence[int] | None = None,
     batch: Sequence[int] | None = None,
     backend: str | None = None,
     precision: str | None = None,
@@ -229,6 +232,8 @@ def export(
     """Writes a run or a checkpoint for other programs: ``NAME.safetensors`` has the weights, ``NAME.onnx`` the model.
 
     ``NAME.engine`` is the model planned for one device, which ``gpunn.load`` opens without planning.
+
+    input_shape: sizes of the input of an ONNX file that leaves them open, with or without the batch.
 
     names: of weights, a table of names, as ``init_from.names`` takes it: the tensors have the names on its left.
 
@@ -248,7 +253,8 @@ def export(
             raise UsageError("names and the arguments of ONNX files are not for NAME.engine")
         if batch is None:
             raise UsageError("an engine needs batch, the numbers of rows that it has a program for, as batch=[1, 8]")
-        settings = settings_of({} if precision is None else {"training.precision": precision}, backend=backend)
+        set = {} if precision is None else {"training.precision": precision}
+        settings = settings_of(set, backend=backend, input_shape=input_shape)
         return _core.export_engine(Path(model), Path(file), list(batch), settings)
     if of_engine:
         raise UsageError("backend, precision and batch are for NAME.engine")
@@ -263,10 +269,12 @@ def export(
             with_preprocessing,
             fold_batch_norm,
             external_data,
+            settings_of(input_shape=input_shape),
         )
         for warning in report.warnings:
             warnings.warn(warning, RuntimeWarning, stacklevel=2)
         return report
     if of_onnx:
         raise UsageError("opset, raw_input, with_preprocessing, fold_batch_norm and external_data are for NAME.onnx")
-    return _core.export_weights(Path(model), Path(file), Path(names) if names is not None else "")
+    table = Path(names) if names is not None else ""
+    return _core.export_weights(Path(model), Path(file), table, settings_of(input_shape=input_shape))

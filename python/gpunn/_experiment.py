@@ -70,12 +70,14 @@ def settings_of(
     steps: int | None = None,
     seed: int | None = None,
     threads: int | None = None,
+    input_shape: Sequence[int] | None = None,
 ) -> list[tuple[str, str]]:
     """Keys and their values in YAML; those with an argument of their own come last."""
     own = {
         "backend": backend,
         "training.epochs": epochs,
         "training.max_steps": steps,
+        "model.input_shape": None if input_shape is None else ",".join(str(int(size)) for size in input_shape),
         "training.seed": seed,
         "training.threads": threads,
     }

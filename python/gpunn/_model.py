@@ -225,9 +225,7 @@ def load(
 
     Raises :class:`MissingError` where the file, the backend or the device is not there.
     """
-    settings = settings_of(set)
-    if input_shape is not None:
-        settings.append(("model.input_shape", ",".join(str(int(size)) for size in input_shape)))
+    settings = settings_of(set, input_shape=input_shape)
     return _opened(
         Path(path),
         (backend or "", device, threads, max_batch, paths_of(plugins), calls, settings, list(without)),

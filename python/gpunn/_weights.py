@@ -42,7 +42,7 @@ def load_weights(path: str | os.PathLike[str]) -> OrderedDict[str, npt.NDArray[A
     normalisation that they were learnt with."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "weights.safetensors"
-        _core.export_weights(Path(path), file, "")
+        _core.export_weights(Path(path), file, "", [])
         return _read(file.read_bytes())
 
 

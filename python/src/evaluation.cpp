@@ -139,10 +139,13 @@ void bind_evaluation(nb::module_& module) {
       .field("unnamed", &ExportReport::unnamed, "Tensors that the table of names has no row for.");
   module.def(
       "export_weights",
-      [](const fs::path& model, const fs::path& file, const fs::path& names) {
-        return on_errand(false, [model, file, names](Errand&) { return export_weights(model, file, names); });
+      [](const fs::path& model, const fs::path& file, const fs::path& names, const Settings& settings) {
+        return on_errand(false, [model, file, names, overrides = overrides_of(settings)](Errand&) {
+          return export_weights(model, file, names, overrides);
+        });
       },
-      nb::arg("model"), nb::arg("file"), nb::arg("names"), "Writes weights as a .safetensors file.");
+      nb::arg("model"), nb::arg("file"), nb::arg("names"), nb::arg("settings"),
+      "Writes weights as a .safetensors file.");
   Record<OnnxExportReport>(module, "OnnxExportReport", "An ONNX model that was written.")
       .field("file", &OnnxExportReport::file)
       .field("data", &OnnxExportReport::data, "The file with the weights; empty where the model has them.")
@@ -155,16 +158,18 @@ void bind_evaluation(nb::module_& module) {
   module.def(
       "export_onnx",
       [](const fs::path& model, const fs::path& file, int64_t opset, bool raw_input, bool with_preprocessing,
-         bool fold_batch_norm, bool external_data) {
+         bool fold_batch_norm, bool external_data, const Settings& settings) {
         const OnnxExportOptions options{.opset = opset,
                                         .raw_input = raw_input,
                                         .with_preprocessing = with_preprocessing,
                                         .fold_batch_norm = fold_batch_norm,
                                         .external_data = external_data};
-        return on_errand(false, [model, file, options](Errand&) { return export_onnx(model, file, options); });
+        return on_errand(false, [model, file, options, overrides = overrides_of(settings)](Errand&) {
+          return export_onnx(model, file, options, overrides);
+        });
       },
       nb::arg("model"), nb::arg("file"), nb::arg("opset"), nb::arg("raw_input"), nb::arg("with_preprocessing"),
-      nb::arg("fold_batch_norm"), nb::arg("external_data"), "Writes a model as an ONNX file.");
+      nb::arg("fold_batch_norm"), nb::arg("external_data"), nb::arg("settings"), "Writes a model as an ONNX file.");
   Record<EngineExportReport>(module, "EngineExportReport", "An engine that was written.")
       .field("file", &EngineExportReport::file)
       .field("backend", &EngineExportReport::backend)

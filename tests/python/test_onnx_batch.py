@@ -104,6 +104,8 @@ def test_free_sizes_are_fixed_when_a_file_is_loaded(tmp_path: Path) -> None:
     assert np.allclose(model.run(x, "outputs"), expected(file, x), atol=1e-6)
     with pytest.raises(gpunn.Error, match="dimension 1 of the input 'x' is 2 in the file"):
         gpunn.load(file, input_shape=[3, 5, 6])
+    written = gpunn.export(file, tmp_path / "fixed.onnx", input_shape=[2, 5, 6])
+    assert np.allclose(gpunn.load(written.file).run(x, "outputs"), expected(file, x), atol=1e-6)
     told = subprocess.run(
         [*program(), "summary", str(file), "--input-shape", "2,5,6"], capture_output=True, text=True, check=True
     )
