@@ -34,11 +34,13 @@ std::string schedule_notice(const Schedule& schedule) {
   return text;
 }
 
-// A schedule without a length of its own is as long as the training, which may have become longer or shorter.
+// A schedule without a length of its own is as long as the training, which may have become longer or shorter. One that
+// reacts to the training has no length, and its rates follow from the state in the checkpoint.
 std::string stretched_schedule_notice(const Session& session, int64_t step, int64_t steps_before, bool resumable) {
   const Experiment& experiment = session.experiment();
   const int64_t steps = session.total_steps();
-  if (steps_before <= 0 || steps_before == steps || step >= steps) return "";
+  const ScheduleRow& row = config::row_of(schedule_rows(), experiment.schedule);
+  if (row.reacts || steps_before <= 0 || steps_before == steps || step >= steps) return "";
   TrainingLength before = session.length();
   before.steps = steps_before;
   const Schedule old(experiment, before);
@@ -48,10 +50,10 @@ std::string stretched_schedule_notice(const Session& session, int64_t step, int6
     differs = static_cast<float>(old.rate_of(i)) != session.learning_rate_of_step(i);
   }
   if (!differs) return "";
-  return "WARNING: schedule " + std::string(config::row_of(schedule_rows(), experiment.schedule).kind.name) +
-         " was made for " + std::to_string(steps_before) + " steps and now extends over " + std::to_string(steps) +
-         ": the next learning rate is " + rate_text(session.learning_rate_of_step(step)) +
-         ", by the old schedule it would be " + rate_text(old.rate_of(step)) + ". To keep the old one, " +
+  return "WARNING: schedule " + std::string(row.kind.name) + " was made for " + std::to_string(steps_before) +
+         " steps and now extends over " + std::to_string(steps) + ": the next learning rate is " +
+         rate_text(session.learning_rate_of_step(step)) + ", by the old schedule it would be " +
+         rate_text(old.rate_of(step)) + ". To keep the old one, " +
          (resumable ? "resume with --keep-schedule, which sets" : "set") + " schedule.length to " +
          config::number_text(schedule_length(experiment, before));
 }

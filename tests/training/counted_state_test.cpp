@@ -273,11 +273,15 @@ TEST_CASE("a resumed run says that it stretches the schedule, and keeps it where
 
 TEST_CASE("a schedule that does not depend on the length of the training is resumed without a word") {
   const TemporaryFolder folder;
-  const std::string schedule = GENERATE("constant", "{type: step, step_size: 1}", "{type: exponential, k: 0.1}",
-                                        "{type: cosine, t_0: 1}", "{type: reduce_on_plateau, patience: 0}");
+  const std::string schedule =
+      GENERATE("constant", "{type: step, step_size: 1}", "{type: exponential, k: 0.1}", "{type: cosine, t_0: 1}",
+               "{type: reduce_on_plateau, patience: 0}", "{type: reduce_on_plateau, patience: 0, threshold: 10}");
   const RunResult run = train(counted_run(folder.path(), {{"schedule", schedule}, {"training.epochs", "2"}}));
   HeardMessages messages;
-  resume(run.run, {{"training.epochs", "3"}}, {.listener = &messages, .keep_schedule = schedule.size() > 30});
+  const RunResult more =
+      resume(run.run, {{"training.epochs", "3"}}, {.listener = &messages, .keep_schedule = schedule.size() > 30});
+  // The rate has dropped before the resume.
+  if (schedule.find("threshold") != std::string::npos) CHECK(more.epochs[0].learning_rate < 0.005);
   CHECK_THAT(messages.all, !Contains("was made for"));
 }
 
@@ -312,6 +316,13 @@ TEST_CASE("edits of a run folder's files are named with the way to make them") {
   CHECK_THAT(notice, Contains("--set optimizer.type=sgd"));
   CHECK_THAT(notice, !Contains("training.epochs: 2"));
   CHECK_THAT(told(), Contains("training.epochs: 2 (was 4)"));
+
+  // Settings that --set has applied are in use, however a number is written.
+  replace("log_every_steps: 1", "log_every_steps: 1, check_gradients: true");
+  replace("epochs: 2", "epochs: 2e0");
+  write_atomically(file, text);
+  told({{"training.epochs", "2"}, {"training.check_gradients", "true"}});
+  CHECK_THAT(told(), !Contains("check_gradients") && !Contains("2e0") && Contains("optimizer.type"));
 
   write_atomically(file, "{ no yaml");
   CHECK_THAT(told(), Contains(file.string() + " differs from it, which changes nothing"));
