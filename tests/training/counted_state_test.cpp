@@ -285,6 +285,24 @@ TEST_CASE("a schedule that does not depend on the length of the training is resu
   CHECK_THAT(messages.all, !Contains("was made for"));
 }
 
+TEST_CASE("a run that is over names the limit that ends it, and keeps its settings") {
+  const TemporaryFolder folder;
+  const RunResult run = train(counted_run(folder.path(), {{"training.max_steps", "7"}}));
+  const std::string settings = read_text(run.run / "resolved.yaml");
+  HeardMessages messages;
+  resume(run.run, {{"training.epochs", "9"}}, {.listener = &messages});
+  CHECK_THAT(messages.all,
+             Contains("already finished after 7 steps; to go on, give training.max_steps a larger value"));
+  CHECK(read_text(run.run / "resolved.yaml") == settings);
+  CHECK_THROWS_WITH(resume(run.run, {{"training.max_steps", "3"}}), Contains("give training.max_steps a larger value"));
+  messages.all.clear();
+  resume(run.run, {{"training.epochs", "1"}, {"training.max_steps", "0"}}, {.listener = &messages});
+  CHECK_THAT(messages.all, !Contains("resolved.yaml") && Contains("resumed at step 7 of 10"));
+  messages.all.clear();
+  resume(run.run, {}, {.listener = &messages});
+  CHECK_THAT(messages.all, Contains("to go on, give training.epochs a larger value"));
+}
+
 TEST_CASE("edits of a run folder's files are named with the way to make them") {
   const TemporaryFolder folder;
   const RunResult run = train(counted_run(folder.path(), {{"training.epochs", "1"}}));
