@@ -20,12 +20,28 @@ from gpunn.errors import Error, MissingError
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U8": "u1"}
 
 
-def state_of(tensors: Mapping[str, npt.NDArray[Any]], preparation: str | None) -> OrderedDict[str, npt.NDArray[Any]]:
+class _State(OrderedDict[str, Any]):
+    """Keeps ``_metadata`` in copies, which an OrderedDict loses. A pickle has an OrderedDict, so that programs without
+    gpunn can read it."""
+
+    _metadata: dict[str, Any]
+
+    def copy(self) -> _State:
+        return state_of(self, preparation_of(self))
+
+    def __or__(self, other: Any) -> Any:
+        return state_of(super().__or__(other), preparation_of(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OrderedDict, (), self.__dict__, None, iter(self.items())
+
+
+def state_of(tensors: Mapping[str, npt.NDArray[Any]], preparation: str | None) -> _State:
     """A state dictionary whose attribute ``_metadata`` has the preparation of samples, in the form of PyTorch's: what
     is said of the module "", which is the whole."""
-    state = OrderedDict(tensors)
+    state = _State(tensors)
     if preparation is not None:
-        state._metadata = {"": {"gpunn": preparation}}  # type: ignore[attr-defined]
+        state._metadata = {"": {"gpunn": preparation}}
     return state
 
 

@@ -8,6 +8,7 @@ import pickle
 import struct
 import subprocess
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,14 @@ def by_copied_state(network: gnn.Network, fresh: gnn.Network, _: Path) -> None:
     fresh.load_state_dict(pickle.loads(pickle.dumps(copy.deepcopy(network.state_dict()))))
 
 
+def by_copy_of_state(network: gnn.Network, fresh: gnn.Network, _: Path) -> None:
+    state = network.state_dict()
+    copied = state.copy() | {name: value.copy() for name, value in state.items()}
+    loaded = pickle.loads(pickle.dumps(copied))
+    assert type(loaded) is OrderedDict
+    fresh.load_state_dict(copied)
+
+
 def by_safetensors(network: gnn.Network, fresh: gnn.Network, folder: Path) -> None:
     network.save(folder / "weights.safetensors")
     report = fresh.load_weights(folder / "weights.safetensors")
@@ -87,6 +96,7 @@ def by_arrays_of_safetensors(network: gnn.Network, fresh: gnn.Network, folder: P
 WAYS = [
     by_state,
     by_copied_state,
+    by_copy_of_state,
     by_safetensors,
     by_checkpoint,
     by_export,
