@@ -1,10 +1,13 @@
 #include "training/notices.hpp"
 
+#include <gpunn/ops.h>
+
 #include <algorithm>
 #include <sstream>
 
 #include "config/values.hpp"
 #include "data/standardise.hpp"
+#include "nn/model.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/session.hpp"
 
@@ -68,6 +71,35 @@ std::string moving_statistics_notice(const Experiment& experiment, const Paramet
                         : std::to_string(norms.size()) + " batch norms (" + norms.front() + " to " + norms.back() + ")";
   return "note: training.freeze holds weight and bias of " + which +
          ", but the running statistics still follow the batches; training.freeze_statistics: true keeps them";
+}
+
+// A normalised single number is 0, whatever it was: the layers in front get no gradient, and the running variance goes
+// to 0.
+std::string single_number_notice(const Experiment& experiment, const Shape& sample, int world) {
+  const int64_t ranks = experiment.global_batch_norm ? 1 : world;
+  const int64_t passes = std::max(experiment.micro_batches, ranks);
+  if (experiment.data.batch_size > passes || experiment.freeze_statistics) return "";
+  graph::Graph g;
+  const auto values_of = [&](const std::vector<nn::Parameter>& tensors) {
+    std::vector<graph::ValueId> values;
+    for (const nn::Parameter& one : tensors) {
+      values.push_back(g.add_value(one.name, {DType::f32, one.shape}, graph::Storage::data));
+    }
+    return values;
+  };
+  const graph::ValueId x = g.add_value("x", {DType::f32, batch_shape(sample, 1)}, graph::Storage::data);
+  const std::vector<graph::ValueId> parameters = values_of(nn::model_parameters(experiment.model, sample));
+  const std::vector<graph::ValueId> buffers = values_of(nn::model_buffers(experiment.model, sample));
+  nn::build_forward(g, experiment.model, x, parameters, {.buffers = buffers});
+  for (const graph::Node& node : g.nodes()) {
+    if (node.op != GPUNN_OP_BATCH_NORM) continue;
+    const Shape& shape = g.value(node.inputs[0]).type.shape;
+    if (element_count(shape) > shape[1]) continue;
+    return "WARNING: the batch norm " + node.name +
+           " gets one row at a time, and a single number per channel: its output is its bias, and the layers in front "
+           "of it learn nothing. Give data.batch_size a larger value";
+  }
+  return "";
 }
 
 std::string data_text(const Dataset& dataset) {

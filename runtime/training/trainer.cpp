@@ -58,6 +58,8 @@ Trainer::Trainer(Session& session, RunFolder folder, RunOptions options)
   for (const std::string& notice :
        {folder_.lock_notice(), session_.notice(), session_.data().streaming_notice(),
         schedule_notice(session_.schedule()),
+        single_number_notice(session_.experiment(), sample_shape(session_.dataset()),
+                             session_.team() == nullptr ? 1 : session_.team()->world()),
         moving_statistics_notice(session_.experiment(), session_.layout(), session_.buffers())}) {
     if (!notice.empty()) say(notice);
   }
