@@ -15,16 +15,33 @@ import numpy as np
 import numpy.typing as npt
 
 from gpunn import _core
+from gpunn.errors import Error, MissingError
 
 _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U8": "u1"}
 
 
-def state_of(tensors: Mapping[str, npt.NDArray[Any]], preparation: str | None) -> OrderedDict[str, npt.NDArray[Any]]:
+class _State(OrderedDict[str, Any]):
+    """Keeps ``_metadata`` in copies, which an OrderedDict loses. A pickle has an OrderedDict, so that programs without
+    gpunn can read it."""
+
+    _metadata: dict[str, Any]
+
+    def copy(self) -> _State:
+        return state_of(self, preparation_of(self))
+
+    def __or__(self, other: Any) -> Any:
+        return state_of(super().__or__(other), preparation_of(self))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OrderedDict, (), self.__dict__, None, iter(self.items())
+
+
+def state_of(tensors: Mapping[str, npt.NDArray[Any]], preparation: str | None) -> _State:
     """A state dictionary whose attribute ``_metadata`` has the preparation of samples, in the form of PyTorch's: what
     is said of the module "", which is the whole."""
-    state = OrderedDict(tensors)
+    state = _State(tensors)
     if preparation is not None:
-        state._metadata = {"": {"gpunn": preparation}}  # type: ignore[attr-defined]
+        state._metadata = {"": {"gpunn": preparation}}
     return state
 
 
@@ -37,13 +54,27 @@ def preparation_of(state: Mapping[str, Any]) -> str | None:
 
 
 def load_weights(path: str | os.PathLike[str]) -> OrderedDict[str, npt.NDArray[Any]]:
-    """The weights of a run folder (its best checkpoint, else the last) or a checkpoint file, by their names in the
-    model: float32, of the shapes that PyTorch has for them. ``Network.load_state_dict`` takes them, with the
-    normalisation that they were learnt with."""
+    """The weights of a run folder (its best checkpoint, else the last), a checkpoint or a ``.safetensors`` file, by
+    their names in the model: float32, of the shapes that PyTorch has for them. ``Network.load_state_dict`` takes them,
+    with the normalisation that they were learnt with."""
+    if Path(path).suffix == ".safetensors":
+        return _of_file(Path(path))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "weights.safetensors"
         _core.export_weights(Path(path), file, "", [])
         return _read(file.read_bytes())
+
+
+def _of_file(file: Path) -> OrderedDict[str, npt.NDArray[Any]]:
+    try:
+        return _read(file.read_bytes())
+    except OSError as error:
+        raise MissingError(f"can't read {file}: {error.strerror}") from error
+    except (struct.error, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Error(
+            f"{file}: expected a .safetensors file with tensors of {', '.join(_TYPES)}, found another content "
+            f"({type(error).__name__}: {error})"
+        ) from error
 
 
 def _read(content: bytes) -> OrderedDict[str, npt.NDArray[Any]]:
@@ -53,7 +84,7 @@ def _read(content: bytes) -> OrderedDict[str, npt.NDArray[Any]]:
     tensors = {
         name: np.frombuffer(body[slice(*tensor["data_offsets"])], _TYPES[tensor["dtype"]])
         .reshape(tensor["shape"])
-        .copy()
+        .astype("<f4" if tensor["dtype"][0] == "F" else _TYPES[tensor["dtype"]])
         for name, tensor in header.items()
         if name != "__metadata__"
     }

@@ -518,8 +518,8 @@ class Network:
         """Copies of the parameters and buffers, by name: "conv2d1.weight".
 
         The normalisation of samples and the scale of targets are in the attribute ``_metadata``, where PyTorch's state
-        dictionaries keep what is not a tensor. Pickles and ``copy.deepcopy`` keep it; a new dictionary of the same
-        items and ``.npz`` files do not.
+        dictionaries keep what is not a tensor. Pickles and copies keep it; a new dictionary of the same items and
+        ``.npz`` files do not.
         """
         core = self._built()
         tensors = {name: core.read(name) for name, *_ in core.tensors()}

@@ -192,9 +192,11 @@ class Views {
  public:
   Views(const gpunn_array* arrays, uint32_t count, const std::vector<ModelTensor>& tensors, int64_t rows,
         const char* kind) {
-    if (count > kMostCArrays) {
-      throw Error(std::to_string(count) + " " + kind +
-                      "s are more arrays than the model has: " + std::to_string(tensors.size()),
+    // Before any of them is read: a caller with fewer arrays than the count says has other memory behind them.
+    const std::size_t most = std::min(tensors.size(), kMostCArrays);
+    if (count > most) {
+      throw Error(std::to_string(count) + " " + kind + " arrays: expected at most " + std::to_string(most) +
+                      (most < tensors.size() ? " in a call" : ", as many as the model has"),
                   ExitCode::usage);
     }
     for (const gpunn_array& array : list_of(arrays, count, kMostCArrays, std::string(kind) + "s")) {

@@ -34,10 +34,10 @@ class AveragePrecision {
       hits += rows[i].has ? 1 : 0;
       const bool last_of_equal = i + 1 == rows.size() || rows[i + 1].score != rows[i].score;
       if (!last_of_equal) continue;
-      sum += (hits - hits_before) / all * hits / static_cast<double>(i + 1);
+      sum += (hits - hits_before) * hits / static_cast<double>(i + 1);
       hits_before = hits;
     }
-    return sum;
+    return sum / all;  // divided last: scores that separate the rows give 1, not a little more
   }
 
  private:

@@ -1,10 +1,13 @@
 #include "training/notices.hpp"
 
+#include <gpunn/ops.h>
+
 #include <algorithm>
 #include <sstream>
 
 #include "config/values.hpp"
 #include "data/standardise.hpp"
+#include "nn/model.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/session.hpp"
 
@@ -34,11 +37,13 @@ std::string schedule_notice(const Schedule& schedule) {
   return text;
 }
 
-// A schedule without a length of its own is as long as the training, which may have become longer or shorter.
+// A schedule without a length of its own is as long as the training, which may have become longer or shorter. One that
+// reacts to the training has no length, and its rates follow from the state in the checkpoint.
 std::string stretched_schedule_notice(const Session& session, int64_t step, int64_t steps_before, bool resumable) {
   const Experiment& experiment = session.experiment();
   const int64_t steps = session.total_steps();
-  if (steps_before <= 0 || steps_before == steps || step >= steps) return "";
+  const ScheduleRow& row = config::row_of(schedule_rows(), experiment.schedule);
+  if (row.reacts || steps_before <= 0 || steps_before == steps || step >= steps) return "";
   TrainingLength before = session.length();
   before.steps = steps_before;
   const Schedule old(experiment, before);
@@ -48,10 +53,10 @@ std::string stretched_schedule_notice(const Session& session, int64_t step, int6
     differs = static_cast<float>(old.rate_of(i)) != session.learning_rate_of_step(i);
   }
   if (!differs) return "";
-  return "WARNING: schedule " + std::string(config::row_of(schedule_rows(), experiment.schedule).kind.name) +
-         " was made for " + std::to_string(steps_before) + " steps and now extends over " + std::to_string(steps) +
-         ": the next learning rate is " + rate_text(session.learning_rate_of_step(step)) +
-         ", by the old schedule it would be " + rate_text(old.rate_of(step)) + ". To keep the old one, " +
+  return "WARNING: schedule " + std::string(row.kind.name) + " was made for " + std::to_string(steps_before) +
+         " steps and now extends over " + std::to_string(steps) + ": the next learning rate is " +
+         rate_text(session.learning_rate_of_step(step)) + ", by the old schedule it would be " +
+         rate_text(old.rate_of(step)) + ". To keep the old one, " +
          (resumable ? "resume with --keep-schedule, which sets" : "set") + " schedule.length to " +
          config::number_text(schedule_length(experiment, before));
 }
@@ -66,6 +71,35 @@ std::string moving_statistics_notice(const Experiment& experiment, const Paramet
                         : std::to_string(norms.size()) + " batch norms (" + norms.front() + " to " + norms.back() + ")";
   return "note: training.freeze holds weight and bias of " + which +
          ", but the running statistics still follow the batches; training.freeze_statistics: true keeps them";
+}
+
+// A normalised single number is 0, whatever it was: the layers in front get no gradient, and the running variance goes
+// to 0.
+std::string single_number_notice(const Experiment& experiment, const Shape& sample, int world) {
+  const int64_t ranks = experiment.global_batch_norm ? 1 : world;
+  const int64_t passes = std::max(experiment.micro_batches, ranks);
+  if (experiment.data.batch_size > passes || experiment.freeze_statistics) return "";
+  graph::Graph g;
+  const auto values_of = [&](const std::vector<nn::Parameter>& tensors) {
+    std::vector<graph::ValueId> values;
+    for (const nn::Parameter& one : tensors) {
+      values.push_back(g.add_value(one.name, {DType::f32, one.shape}, graph::Storage::data));
+    }
+    return values;
+  };
+  const graph::ValueId x = g.add_value("x", {DType::f32, batch_shape(sample, 1)}, graph::Storage::data);
+  const std::vector<graph::ValueId> parameters = values_of(nn::model_parameters(experiment.model, sample));
+  const std::vector<graph::ValueId> buffers = values_of(nn::model_buffers(experiment.model, sample));
+  nn::build_forward(g, experiment.model, x, parameters, {.buffers = buffers});
+  for (const graph::Node& node : g.nodes()) {
+    if (node.op != GPUNN_OP_BATCH_NORM) continue;
+    const Shape& shape = g.value(node.inputs[0]).type.shape;
+    if (element_count(shape) > shape[1]) continue;
+    return "WARNING: the batch norm " + node.name +
+           " gets one row at a time, and a single number per channel: its output is its bias, and the layers in front "
+           "of it learn nothing. Give data.batch_size a larger value";
+  }
+  return "";
 }
 
 std::string data_text(const Dataset& dataset) {

@@ -67,8 +67,15 @@ std::string set_option(const std::string& key, const std::string& value) {
   return plain ? "--set " + word : "--set " + in_quotes(word);
 }
 
-// Which settings of the file at `edited` differ from those of `before`.
-std::string notice_of(const fs::path& edited, const std::string& before, const std::vector<std::string>& ignored) {
+// Whether a text stands for the same value: 1e-3 is 0.001.
+bool same_value(const std::string& one, const std::string& other) {
+  const std::optional<double> number = config::number_of(one);
+  return one == other || (number && number == config::number_of(other));
+}
+
+// Which settings of the file at `edited` differ from those of `before`, and from those that the run has by now.
+std::string notice_of(const fs::path& edited, const std::string& before, const std::string& current,
+                      const std::vector<std::string>& ignored) {
   if (!path_exists(edited)) return "";
   const std::string text = read_text(edited);
   if (text == before) return "";
@@ -76,6 +83,7 @@ std::string notice_of(const fs::path& edited, const std::string& before, const s
                            " differs from it, which changes nothing";
   const std::optional<Settings> then = settings_in(before), now = settings_in(text);
   if (!then || !now) return head;
+  const Settings used = settings_in(current).value_or(Settings());
   std::vector<std::string> changed, options;
   const auto is_ignored = [&](const std::string& key) {
     return std::ranges::any_of(ignored,
@@ -84,6 +92,8 @@ std::string notice_of(const fs::path& edited, const std::string& before, const s
   for (const auto& [key, value] : *now) {
     const auto found = then->find(key);
     if (is_ignored(key) || (found != then->end() && found->second == value)) continue;
+    const auto in_use = used.find(key);
+    if (in_use != used.end() && same_value(in_use->second, value)) continue;
     changed.push_back(key + ": " + value + (found == then->end() ? " (new)" : " (was " + found->second + ")"));
     options.push_back(set_option(key, value));
   }
@@ -136,7 +146,7 @@ std::vector<std::string> edited_files_notices(const fs::path& run, const storage
   std::vector<std::string> notices;
   const auto add = [&](const char* name, const std::string& before, const std::vector<std::string>& ignored) {
     if (before.empty()) return;
-    const std::string notice = notice_of(run / name, before, ignored);
+    const std::string notice = notice_of(run / name, before, checkpoint.experiment, ignored);
     if (!notice.empty()) notices.push_back(notice);
   };
   add("experiment.yaml", checkpoint.given, set);

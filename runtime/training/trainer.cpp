@@ -38,6 +38,13 @@ bool all_finite(const storage::StoredTensor& tensor) {
   return true;
 }
 
+// Which limit of the training's length to raise: of the two that there are, the one that ends it.
+std::string limit_ahead(const Session& session) {
+  const int64_t most = session.experiment().max_steps;
+  return most > 0 && session.total_steps() == most ? "training.max_steps a larger value, or 0 for no limit"
+                                                   : "training.epochs a larger value";
+}
+
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -51,6 +58,8 @@ Trainer::Trainer(Session& session, RunFolder folder, RunOptions options)
   for (const std::string& notice :
        {folder_.lock_notice(), session_.notice(), session_.data().streaming_notice(),
         schedule_notice(session_.schedule()),
+        single_number_notice(session_.experiment(), sample_shape(session_.dataset()),
+                             session_.team() == nullptr ? 1 : session_.team()->world()),
         moving_statistics_notice(session_.experiment(), session_.layout(), session_.buffers())}) {
     if (!notice.empty()) say(notice);
   }
@@ -91,7 +100,7 @@ void Trainer::begin(const storage::Checkpoint& from) {
   }
   if (session_.step() > session_.total_steps()) {
     throw Error("the run has done " + std::to_string(session_.step()) + " steps, more than the " +
-                    std::to_string(session_.total_steps()) + " asked for; give training.epochs a larger value",
+                    std::to_string(session_.total_steps()) + " asked for; give " + limit_ahead(session_),
                 ExitCode::usage);
   }
   progress_ = {.best = metric("best"),
@@ -110,14 +119,14 @@ void Trainer::begin(const storage::Checkpoint& from) {
   if (folder_.is_new()) return begin_folder();
   const bool goes_on = !finished() && session_.length().in_epoch(step_) != 0;
   folder_.rewind(step_, goes_on, session_.task(), session_.dataset().evaluated);
-  folder_.write_resolved(session_.experiment());
+  // A run that does nothing leaves last.h5 as it is, whose settings resolved.yaml has.
+  if (!finished()) folder_.write_resolved(session_.experiment());
   folder_.write_environment(environment_record(session_), "environment-from-step-" + std::to_string(step_) + ".json");
   if (!data_notice.empty()) say(data_notice);
   if (folder_.is_none()) return;
-  const std::string larger = stopped_early() ? "early_stopping.patience" : "training.epochs";
-  say(finished()
-          ? "already finished after " + std::to_string(step_) + " steps; to go on, give " + larger + " a larger value"
-          : "resumed at step " + std::to_string(step_) + " of " + std::to_string(session_.total_steps()));
+  const std::string larger = stopped_early() ? "early_stopping.patience a larger value" : limit_ahead(session_);
+  say(finished() ? "already finished after " + std::to_string(step_) + " steps; to go on, give " + larger
+                 : "resumed at step " + std::to_string(step_) + " of " + std::to_string(session_.total_steps()));
 }
 
 bool Trainer::finished() const { return step_ >= session_.total_steps() || stopped_early(); }

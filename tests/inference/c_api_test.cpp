@@ -148,7 +148,7 @@ TEST_CASE("callers of the C face that do wrong are told, and nothing is written"
     wrong(gpunn_model_run(model, 0, &in, 1, &out, 1), "found 0");
     wrong(gpunn_model_run(model, INT64_MIN, &in, 1, &out, 1), "found -9223372036854775808");
     const std::vector<gpunn_array> many(100, out);
-    wrong(gpunn_model_run(model, 1, &in, 1, many.data(), 100), "more arrays");
+    wrong(gpunn_model_run(model, 1, &in, 1, many.data(), 100), "100 output arrays: expected at most");
     gpunn_class_probability found{};
     wrong(gpunn_model_classify(model, 1, &in, 11, &found), "expected 1 to 10");
     wrong(gpunn_model_classify(model, 1, &in, 0, &found), "expected 1 to 10");
@@ -229,8 +229,13 @@ TEST_CASE("counts and sizes that no memory holds are refused, and nothing is rea
     wrong(gpunn_model_classify(model, 1, &in, 1, found), "do not fit into memory");
   }
   SECTION("counts of lists") {
-    wrong(gpunn_model_run(model, 1, &in, UINT32_MAX, &out, 1), "4294967295 inputs are more arrays");
-    wrong(gpunn_model_run(model, 1, &in, 1, &out, UINT32_MAX), "4294967295 outputs are more arrays");
+    std::array<gpunn_array, 2> inputs = {in, in};
+    inputs[1].name =
+        reinterpret_cast<const char*>(uintptr_t{1});  // NOLINT(performance-no-int-to-ptr): nothing is there
+    wrong(gpunn_model_run(model, 1, inputs.data(), 2, &out, 1), "2 input arrays: expected at most 1, as many as the");
+    wrong(gpunn_model_run(model, 1, &in, UINT32_MAX, &out, 1),
+          "4294967295 input arrays: expected at most 1, as many as the model has");
+    wrong(gpunn_model_run(model, 1, &in, 1, &out, UINT32_MAX), "4294967295 output arrays: expected at most");
     gpunn_model_options options = options_of(1);
     const char* const none = "";
     options.plugins = &none;

@@ -8,6 +8,7 @@ import pickle
 import struct
 import subprocess
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,14 @@ def by_copied_state(network: gnn.Network, fresh: gnn.Network, _: Path) -> None:
     fresh.load_state_dict(pickle.loads(pickle.dumps(copy.deepcopy(network.state_dict()))))
 
 
+def by_copy_of_state(network: gnn.Network, fresh: gnn.Network, _: Path) -> None:
+    state = network.state_dict()
+    copied = state.copy() | {name: value.copy() for name, value in state.items()}
+    loaded = pickle.loads(pickle.dumps(copied))
+    assert type(loaded) is OrderedDict
+    fresh.load_state_dict(copied)
+
+
 def by_safetensors(network: gnn.Network, fresh: gnn.Network, folder: Path) -> None:
     network.save(folder / "weights.safetensors")
     report = fresh.load_weights(folder / "weights.safetensors")
@@ -79,7 +88,22 @@ def by_arrays_of_a_file(network: gnn.Network, fresh: gnn.Network, folder: Path) 
     fresh.load_state_dict(gnn.load_weights(folder / "arrays.h5"))
 
 
-WAYS = [by_state, by_copied_state, by_safetensors, by_checkpoint, by_export, by_onnx, by_arrays_of_a_file]
+def by_arrays_of_safetensors(network: gnn.Network, fresh: gnn.Network, folder: Path) -> None:
+    network.save(folder / "arrays.safetensors")
+    fresh.load_state_dict(gnn.load_weights(folder / "arrays.safetensors"))
+
+
+WAYS = [
+    by_state,
+    by_copied_state,
+    by_copy_of_state,
+    by_safetensors,
+    by_checkpoint,
+    by_export,
+    by_onnx,
+    by_arrays_of_a_file,
+    by_arrays_of_safetensors,
+]
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
@@ -181,6 +205,12 @@ def test_the_file_is_that_of_other_programs_and_damage_is_found(tmp_path: Path) 
     file.write_bytes(struct.pack("<Q", len(text)) + text + content[8 + length :])
     with pytest.raises(gnn.UsageError, match="description of the model in its metadata is damaged"):
         layers(3).load_weights(file)
+    for damaged in (b"", content[:4], content[:40], content[:-4], content.replace(b'"F32"', b'"F99"')):
+        file.write_bytes(damaged)
+        with pytest.raises(gnn.Error, match=r"n\.safetensors: expected a \.safetensors file"):
+            gnn.load_weights(file)
+    with pytest.raises(gnn.MissingError, match="No such file"):
+        gnn.load_weights(tmp_path / "none.safetensors")
 
 
 def test_pytorch_takes_the_state_and_gives_its_own() -> None:

@@ -164,6 +164,22 @@ def test_a_regression_may_lose_nothing(tmp_path: Path) -> None:
         gpunn.quantize(run, tmp_path / "int8.onnx", most_lost=float("nan"))
 
 
+@pytest.mark.parametrize("raw", [False, True])
+def test_features_of_unlike_sizes_are_named_as_the_cause(raw: bool, tmp_path: Path) -> None:
+    settings = table(tmp_path)
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(400, 2)) * [1, 1000]
+    rows = "\n".join(f"{a:.6g},{b:.6g},{3 * a + b / 1000:.6g}" for a, b in x)
+    (tmp_path / "rows.csv").write_text(f"a,b,y\n{rows}\n")
+    if raw:
+        settings["data"] |= {"mean": [0, 0], "stddev": [1, 1]}
+    run = gpunn.run(small.experiment(**settings, training={"epochs": 5}, runs=str(tmp_path / "runs")))
+    with pytest.raises(gpunn.Error, match="nothing is written") as caught:
+        gpunn.quantize(run, tmp_path / "int8.onnx", images=64, most_lost=-1e9)
+    assert ("features share one scale" in str(caught.value)) is raw
+    assert ("Another method" in str(caught.value)) is not raw
+
+
 @pytest.mark.parametrize("scaled", [False, True])
 def test_a_model_has_its_own_scale_of_targets_whatever_the_data_say(scaled: bool, tmp_path: Path) -> None:
     settings = table(tmp_path)

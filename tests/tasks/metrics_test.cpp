@@ -79,6 +79,15 @@ TEST_CASE("outputs that the rows can't score are left out of a mean") {
   CHECK(value_of_metric("multi_label", "f1", 2, {0.9F, 0.1F, 0.2F, 0.4F}, {1, 0, 0, 0}) == 1);
 }
 
+TEST_CASE("scores that separate the rows have an average precision of exactly 1") {
+  std::vector<float> scores, targets;
+  for (int row = 0; row < 150; ++row) {
+    scores.push_back(1 - 0.005F * static_cast<float>(row));
+    targets.push_back(row < 49 ? 1 : 0);
+    CHECK((row < 49 || value_of_metric("multi_label", "map", 1, scores, targets) == 1));
+  }
+}
+
 TEST_CASE("a row is told in words") {
   const std::vector<std::string> names = {"ant", "bee", "cat"};
   const Floats values = {0.7F, 0.2F, 0.9F};

@@ -273,12 +273,34 @@ TEST_CASE("a resumed run says that it stretches the schedule, and keeps it where
 
 TEST_CASE("a schedule that does not depend on the length of the training is resumed without a word") {
   const TemporaryFolder folder;
-  const std::string schedule = GENERATE("constant", "{type: step, step_size: 1}", "{type: exponential, k: 0.1}",
-                                        "{type: cosine, t_0: 1}", "{type: reduce_on_plateau, patience: 0}");
+  const std::string schedule =
+      GENERATE("constant", "{type: step, step_size: 1}", "{type: exponential, k: 0.1}", "{type: cosine, t_0: 1}",
+               "{type: reduce_on_plateau, patience: 0}", "{type: reduce_on_plateau, patience: 0, threshold: 10}");
   const RunResult run = train(counted_run(folder.path(), {{"schedule", schedule}, {"training.epochs", "2"}}));
   HeardMessages messages;
-  resume(run.run, {{"training.epochs", "3"}}, {.listener = &messages, .keep_schedule = schedule.size() > 30});
+  const RunResult more =
+      resume(run.run, {{"training.epochs", "3"}}, {.listener = &messages, .keep_schedule = schedule.size() > 30});
+  // The rate has dropped before the resume.
+  if (schedule.find("threshold") != std::string::npos) CHECK(more.epochs[0].learning_rate < 0.005);
   CHECK_THAT(messages.all, !Contains("was made for"));
+}
+
+TEST_CASE("a run that is over names the limit that ends it, and keeps its settings") {
+  const TemporaryFolder folder;
+  const RunResult run = train(counted_run(folder.path(), {{"training.max_steps", "7"}}));
+  const std::string settings = read_text(run.run / "resolved.yaml");
+  HeardMessages messages;
+  resume(run.run, {{"training.epochs", "9"}}, {.listener = &messages});
+  CHECK_THAT(messages.all,
+             Contains("already finished after 7 steps; to go on, give training.max_steps a larger value"));
+  CHECK(read_text(run.run / "resolved.yaml") == settings);
+  CHECK_THROWS_WITH(resume(run.run, {{"training.max_steps", "3"}}), Contains("give training.max_steps a larger value"));
+  messages.all.clear();
+  resume(run.run, {{"training.epochs", "1"}, {"training.max_steps", "0"}}, {.listener = &messages});
+  CHECK_THAT(messages.all, !Contains("resolved.yaml") && Contains("resumed at step 7 of 10"));
+  messages.all.clear();
+  resume(run.run, {}, {.listener = &messages});
+  CHECK_THAT(messages.all, Contains("to go on, give training.epochs a larger value"));
 }
 
 TEST_CASE("edits of a run folder's files are named with the way to make them") {
@@ -312,6 +334,13 @@ TEST_CASE("edits of a run folder's files are named with the way to make them") {
   CHECK_THAT(notice, Contains("--set optimizer.type=sgd"));
   CHECK_THAT(notice, !Contains("training.epochs: 2"));
   CHECK_THAT(told(), Contains("training.epochs: 2 (was 4)"));
+
+  // Settings that --set has applied are in use, however a number is written.
+  replace("log_every_steps: 1", "log_every_steps: 1, check_gradients: true");
+  replace("epochs: 2", "epochs: 2e0");
+  write_atomically(file, text);
+  told({{"training.epochs", "2"}, {"training.check_gradients", "true"}});
+  CHECK_THAT(told(), !Contains("check_gradients") && !Contains("2e0") && Contains("optimizer.type"));
 
   write_atomically(file, "{ no yaml");
   CHECK_THAT(told(), Contains(file.string() + " differs from it, which changes nothing"));

@@ -84,6 +84,31 @@ TEST_CASE("no row is picked for a step before the epochs that are counted") {
   CHECK(sampling.rows_of_step(4, index) == 3);
 }
 
+TEST_CASE("a batch norm of one row at a time is warned of") {
+  struct Case {
+    int64_t batch;
+    Overrides more;
+    bool warned;
+  };
+  for (const Case& one :
+       {Case{1, {}, true},
+        {2, {}, false},
+        {2, {{"training.micro_batches", "2"}}, true},
+        {1, {{"model.layers", "[conv2d: {filters: 2, kernel: 3}, batch_norm, flatten, linear: {units: 10}]"}}, false},
+        {1, {{"model.layers", "[flatten, layer_norm, linear: {units: 10}]"}}, false}}) {
+    const TemporaryFolder folder;
+    Overrides more = one.more;
+    more.push_back({"training.max_steps", "1"});
+    struct Heard final : TrainingListener {
+      void on_message(const std::string& text) override { all += text + "\n"; }
+      std::string all;
+    } heard;
+    train(joined_run(folder.path(), 5, one.batch, more), {.listener = &heard});
+    CAPTURE(one.batch, heard.all);
+    CHECK((heard.all.find("WARNING: the batch norm bn gets one row at a time") != std::string::npos) == one.warned);
+  }
+}
+
 TEST_CASE("a batch that a single row joined is a batch of that many rows") {
   const TemporaryFolder folder;
   // One step an epoch, of 17 rows in the same order.

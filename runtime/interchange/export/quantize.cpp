@@ -183,6 +183,22 @@ double decibels(const std::vector<float>& exact, const std::vector<float>& found
   return signal <= 0 ? 0 : std::min(kMost, 10 * std::log10(signal / noise));
 }
 
+// A sentence on features that share the scale of the largest one, below whose steps others vanish; else empty.
+std::string unlike_features(std::span<const float> values, std::size_t features) {
+  std::vector<float> sizes(features, 0);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    sizes[i % features] = std::max(sizes[i % features], std::abs(values[i]));
+  std::erase(sizes, 0.0F);
+  if (sizes.empty()) return "";
+  const auto [least, most] = std::ranges::minmax(sizes);
+  constexpr float kSteps = 127;
+  if (most <= kSteps * least) return "";
+  return fmt::format(
+      "The features share one scale, and their largest values are from {:.3g} to {:.3g}: a model that normalises them "
+      "(by data.mean and data.stddev, which are measured by default) loses less",
+      least, most);
+}
+
 // The file's name until it is known to be good enough.
 std::filesystem::path draft_of(const std::filesystem::path& file) {
   return file.parent_path() / (file.stem().string() + ".quantizing.onnx");
@@ -330,6 +346,9 @@ class Quantization {
     const std::vector<std::vector<float>> expected = exact.run(batch, samples.type()),
                                           found = stored.run(batch, samples.type());
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
+      if (tensors_[i].input && trained_.checkpoint.model && trained_.checkpoint.model->input.sample.shape.size() == 1) {
+        advice_ = unlike_features(expected[i], expected[i].size() / static_cast<std::size_t>(kCalibrationRows));
+      }
       report_.layers.push_back({.name = tensors_[i].name,
                                 .scale = static_cast<double>(quantizers_[i].scale),
                                 .zero_point = quantizers_[i].zero_point,
@@ -346,9 +365,10 @@ class Quantization {
     };
     throw Error(
         fmt::format("in eight bits the model's {} is {} on {} {} rows, before {}: it loses {}, of {} that it "
-                    "may (--most-lost); nothing is written. Another method, or more images, may lose less",
+                    "may (--most-lost); nothing is written. {}",
                     metric.title, shown(*report_.after), report_.rows, name_of(report_.part), shown(*report_.before),
-                    interchange::lost_text(metric, *report_.lost), interchange::lost_text(metric, most)));
+                    interchange::lost_text(metric, *report_.lost), interchange::lost_text(metric, most),
+                    advice_.empty() ? "Another method, or more images, may lose less" : advice_));
   }
 
   training::TrainedFile trained_;
@@ -357,6 +377,7 @@ class Quantization {
   std::vector<inference::QuantizedTensor> tensors_;
   std::vector<Quantizer> quantizers_;
   QuantizeReport report_;
+  std::string advice_;  // if too much is lost
 };
 
 }  // namespace
