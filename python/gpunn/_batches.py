@@ -70,7 +70,7 @@ def length_of(source: Any) -> int | None:
         return None
     try:
         return len(source)
-    except TypeError:  # PyTorch's loaders have a __len__ whatever they load
+    except (TypeError, NotImplementedError):  # loaders can have a __len__ whatever they load
         return None
 
 
@@ -89,7 +89,7 @@ def _by_index(sequence: Any, length: int | None) -> Iterator[Any]:
     while length is None or number < length:
         try:
             batch = sequence[number]
-        except IndexError:
+        except (IndexError, StopIteration):  # as Python's own iteration by index
             return
         yield batch
         number += 1

@@ -187,6 +187,10 @@ class Classifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         return self
 
     def _rows(self, x: Any, y: Any, reset: bool) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+        if is_pandas(y):
+            dtypes = y.dtypes if hasattr(y, "columns") else [y.dtype]
+            if all(getattr(one, "kind", "O") in "biu" for one in dtypes):
+                y = numbers_of(y, "y")  # scikit-learn makes floating-point numbers of integers that may be missing
         x, y = self._validated(x, y, dtype=_FLOATS, multi_output=True, reset=reset)
         if y.ndim == 2 and y.shape[1] == 1:
             y = column_or_1d(y, warn=True)

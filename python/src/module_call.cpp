@@ -46,6 +46,12 @@ bool equal(nb::handle a, nb::handle b) {
   return same != 0;
 }
 
+// Whether a look at an attribute found False. It clears the error of a look that failed.
+bool is_false(const nb::object& found) {
+  if (!found.is_valid()) PyErr_Clear();
+  return found.ptr() == Py_False;
+}
+
 // A borrowed entry of a dictionary, or a null handle.
 nb::handle entry_of(nb::handle dictionary, nb::handle name) {
   PyObject* const found = PyDict_GetItemWithError(dictionary.ptr(), name.ptr());
@@ -76,7 +82,8 @@ class ModuleCall {
       : guard_(std::move(guard)),
         count_(count),
         parameters_name_(nb::steal(PyUnicode_InternFromString("_parameters"))),
-        buffers_name_(nb::steal(PyUnicode_InternFromString("_buffers"))) {
+        buffers_name_(nb::steal(PyUnicode_InternFromString("_buffers"))),
+        is_nested_name_(nb::steal(PyUnicode_InternFromString("is_nested"))) {
     for (nb::handle one : attributes) attributes_.push_back({one[0], one[1], nb::cast<bool>(one[2])});
     for (nb::handle one : parameters) parameters_.push_back(stored(one));
     for (nb::handle one : buffers) buffers_.push_back(stored(one));
@@ -102,6 +109,8 @@ class ModuleCall {
         !collect(entry_of(dictionary, buffers_name_), buffers_, found)) {
       return nb::none();
     }
+    // The guard throws for a nested tensor, which has no sizes.
+    if (!is_false(nb::steal(PyObject_GetAttr(input.ptr(), is_nested_name_.ptr())))) return nb::none();
     const nb::object same = nb::steal(PyObject_Call(guard_.ptr(), found.ptr(), nullptr));
     if (!same.is_valid()) nb::raise_python_error();
     return same.ptr() == Py_True ? found : nb::none();
@@ -129,7 +138,7 @@ class ModuleCall {
 
   nb::object guard_;
   std::size_t count_;  // of the tensors
-  nb::object parameters_name_, buffers_name_;
+  nb::object parameters_name_, buffers_name_, is_nested_name_;
   std::vector<Attribute> attributes_;
   std::vector<Stored> parameters_, buffers_;
   std::vector<Watched> watched_;
@@ -143,7 +152,7 @@ void bind_module_call(nb::module_& module) {
       .def(nb::init<nb::object, std::size_t, nb::handle, nb::handle, nb::handle, nb::handle, nb::handle>(),
            nb::arg("guard"), nb::arg("count"), nb::arg("attributes"), nb::arg("parameters"), nb::arg("buffers"),
            nb::arg("watched"), nb::arg("conditions"))
-      .def("match", &ModuleCall::match, nb::arg("dictionary"), nb::arg("input"),
+      .def("match", &ModuleCall::match, nb::arg("dictionary"), nb::arg("input").none(),
            "The input and the module's tensors, or None if anything differs from then.");
 }
 

@@ -89,11 +89,25 @@ class Ending:
         return Indexed()[index]
 
 
+class Stopping:
+    """Has ``__getitem__`` only: StopIteration ends it, which Python's own iteration by index allows."""
+
+    def __getitem__(self, index: int) -> tuple[Array, Array]:
+        return next(iter([Indexed()[index]] if index < ROWS // SIZE else []))
+
+
 class Unsized(Sized):
     """Has a ``__len__`` that knows nothing, as PyTorch's loader of an iterable data set."""
 
     def __len__(self) -> int:
         raise TypeError("no length")
+
+
+class Unfinished(Sized):
+    """Has a ``__len__`` that its author left out."""
+
+    def __len__(self) -> int:
+        raise NotImplementedError
 
 
 class Cycle:
@@ -119,7 +133,9 @@ SOURCES: list[Callable[[], Any]] = [
     Sized,
     Indexed,
     Ending,
+    Stopping,
     Unsized,
+    Unfinished,
     Cycle,
     lambda: refilled,
     lambda: Indexed,

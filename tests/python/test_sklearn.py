@@ -169,6 +169,11 @@ def test_frames_have_names_and_columns_without_numbers_are_named() -> None:
     )
     for label in (pd.Categorical(y), y.astype("Int64"), y.map({0: "a", 1: "b", 2: "c"})):
         assert len(Classifier(epochs=1).fit(mixed, label).classes_) == 3
+    for dtype in ("Int64", "UInt8", "boolean"):
+        label = (y % 2).astype(dtype)
+        for given in (label, pd.Index(label), pd.array(label)):
+            answers = Classifier(epochs=1, random_state=0).fit(x, given).predict(x)
+            assert answers.dtype == dtype.lower().replace("ean", "")
     for make in (Classifier, Regressor):
         for column in (pd.date_range("2020-01-01", periods=150), ["a"] * 150):
             with pytest.raises(ValueError, match="X, column 'kind': expected numbers, found"):

@@ -176,6 +176,12 @@ def own_method(module: Any) -> None:
     module._conv_forward = lambda x, w, b: x * 3
 
 
+def as_buffers(module: Any) -> None:
+    for name, one in list(module.named_parameters()):
+        delattr(module, name)
+        module.register_buffer(name, one.detach() * 2 + 1)
+
+
 CHANGES: list[tuple[Any, tuple[int, ...], Callable[[Any], Any]]] = [
     (nn.BatchNorm2d(2), (3, 2, 4, 4), lambda m: setattr(m, "momentum", None)),
     (nn.BatchNorm2d(2), (3, 2, 4, 4), lambda m: setattr(m, "track_running_stats", False)),
@@ -192,6 +198,9 @@ CHANGES: list[tuple[Any, tuple[int, ...], Callable[[Any], Any]]] = [
     (nn.Conv2d(2, 2, 3, bias=False), (1, 2, 4, 4), bias_later),
     (nn.Linear(3, 2, bias=False), (4, 3), bias_later),
     (nn.Linear(3, 2), (4, 3), lambda m: m.register_parameter("bias", None)),
+    (nn.Conv2d(2, 2, 3), (1, 2, 4, 4), as_buffers),
+    (nn.Linear(3, 2), (4, 3), as_buffers),
+    (nn.Linear(3, 2), (4, 3), lambda m: delattr(m, "bias")),
     (nn.Linear(3, 2), (4, 3), nn.utils.parametrizations.weight_norm),
     (nn.Linear(3, 2), (4, 3), lambda m: m.register_forward_hook(lambda m, i, y: y * 2)),
     (nn.LayerNorm(3), (2, 3), lambda m: setattr(m, "normalized_shape", (2, 3))),
@@ -272,6 +281,7 @@ REFUSED = [
     (nn.BatchNorm1d(2), torch.randn(2, 3)),
     (nn.MaxPool2d(3), torch.randn(1, 1, 2, 2)),
     (nn.ReLU(), [1.0]),
+    (nn.ReLU(), None),
     (nn.ReLU(inplace=True), torch.randn(1, 3).expand(2, 3)),
     (nn.ReLU(inplace=True), torch.randn(3, requires_grad=True)),
 ]
@@ -284,7 +294,28 @@ def test_what_pytorch_refuses_raises_its_error(module: Any, x: Any) -> None:
     found, expected = outcome(ours, x), outcome(theirs, x)
     assert isinstance(expected, tuple)
     assert found == expected
-    assert x == before if isinstance(x, list) else torch.equal(x, before)
+    assert torch.equal(x, before) if isinstance(x, torch.Tensor) else x == before
+
+
+def test_what_pytorch_refuses_after_a_call_raises_its_error() -> None:
+    for wrong in (None, [1.0], 3):
+        found = []
+        for module in pair(nn.Tanh()):
+            module(torch.ones(3))
+            found.append(outcome(module, wrong))
+        assert found[0] == found[1]
+        assert isinstance(found[1], tuple)
+
+
+@pytest.mark.parametrize("module", [nn.ReLU(), nn.Linear(3, 2), nn.LayerNorm(3)], ids=str)
+def test_a_nested_tensor_after_a_call_is_pytorchs(module: Any) -> None:
+    torch.manual_seed(0)
+    nested = torch.nested.nested_tensor([torch.randn(2, 3), torch.randn(4, 3)])
+    found = []
+    for one in pair(module):
+        one(torch.randn(5, 3))
+        found.append([part.detach() for part in one(nested).unbind()])
+    close(*found)
 
 
 # --- In place ---
@@ -534,6 +565,53 @@ def test_a_second_backward_pass_raises_where_pytorchs_does(module: Any) -> None:
         except RuntimeError as error:
             raised.append(str(error))
     assert raised[0] == raised[1]
+
+
+@pytest.mark.parametrize("changed", ["input", "weight"])
+def test_a_backward_pass_after_a_change_raises_where_pytorchs_does(changed: str) -> None:
+    for module in (nn.AvgPool2d(2), nn.Conv2d(2, 2, 1), nn.Conv2d(2, 2, 1, bias=False)):
+        raised = []
+        for one in pair(module):
+            x = torch.ones(1, 2, 4, 4).requires_grad_(changed == "input")
+            z = x * 1
+            y = one(z).sum()
+            with torch.no_grad():
+                for tensor in (z,) if changed == "input" else one.parameters():
+                    tensor.add_(1)
+            raised.append(outcome(lambda _, y=y: y.backward() or y, x))
+        assert type(raised[0]) is type(raised[1])
+
+
+def test_the_second_derivative_of_a_pooling_is_zero_as_pytorchs() -> None:
+    found = []
+    for module in pair(nn.AvgPool2d(2)):
+        x = torch.linspace(-1, 1, 32).view(1, 2, 4, 4).requires_grad_()
+        (gradient,) = torch.autograd.grad(module(x).square().sum(), x, create_graph=True)
+        found.append([*torch.autograd.grad(gradient.sum(), x)])
+        (gradient,) = torch.autograd.grad(module(x).sum(), x, torch.ones((), requires_grad=True), create_graph=True)
+        found[-1] += torch.autograd.grad(gradient.sum(), x)
+    close(*found)
+
+
+def test_torch_fx_takes_a_module_with_hooks_as_one_node() -> None:
+    graphs, results = [], []
+    x = torch.randn(3, 4)
+    for model in pair_of_net(nn.Sequential(nn.Linear(4, 4), nn.Tanh())):
+        model[0].register_forward_pre_hook(lambda module, given: (given[0] + 1,))
+        model[1].register_forward_hook(lambda module, given, y: y * 3)
+        traced = torch.fx.symbolic_trace(model)
+        graphs.append(str(traced.graph))
+        results.append(traced(x).detach())
+    assert graphs[0] == graphs[1]
+    close(*results)
+
+
+def test_a_tracer_may_look_into_a_module() -> None:
+    tracer = torch.fx.Tracer()
+    tracer.is_leaf_module = lambda *_: False
+    models = pair_of_net(nn.Sequential(nn.Linear(4, 4)))
+    targets = [[node.target for node in tracer.trace(one).nodes] for one in models]
+    assert targets[0] == targets[1]
 
 
 def test_a_first_call_within_a_transformation_leaves_later_ones_on_gpunn() -> None:

@@ -67,7 +67,9 @@ def replace(model: nn.Module, backend: str | Backend = "", *, only: Sequence[typ
             continue
         if kind in COUNTERPARTS:
             module.__class__ = COUNTERPARTS[kind]
-        object.__setattr__(module, "_gpunn_backend", chosen.text)
+            # torch.fx asks a module, not its class, whether it is PyTorch's and a node of the graph.
+            module.__dict__["__module__"] = kind.__module__
+        module.__dict__["_gpunn_backend"] = chosen.text
         report.replaced[path] = kind.__name__
     return report
 
@@ -81,3 +83,4 @@ def restore(model: nn.Module) -> None:
         twin = type(module).__dict__.get("_gpunn_twin")
         if twin is not None:
             module.__class__ = twin.original
+            module.__dict__.pop("__module__", None)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import fx, nn
+from torch import nn
 from torch.autograd import forward_ad
 
 from gpunn import _core
@@ -134,13 +134,14 @@ def _nothing_looks(twin: Twin) -> bool:
 class Recorded:
     """A call that autograd records."""
 
-    __slots__ = ("differentiation", "gradients", "over", "place", "prepared", "pytorch", "saves")
+    __slots__ = ("differentiation", "gradients", "others", "over", "place", "prepared", "pytorch", "saves")
 
     def __init__(self, prepared: Prepared, requires: tuple[bool, ...], pytorch: Pytorch, over: bool) -> None:
         self.prepared, self.pytorch, self.over = prepared, pytorch, over
         self.differentiation = prepared.differentiation(requires)
         of = self.differentiation
-        self.saves = any(of.needed) or pytorch.of.saves
+        self.others = [i for i in pytorch.of.saves if not of.inputs[i]]
+        self.saves = any(of.needed) or bool(self.others)
         # PyTorch does not save the output, which may then be overwritten: it is computed again.
         again = of.outputs[0] and pytorch.of.from_output is None
         self.place = sum(of.inputs) if again else None
@@ -151,9 +152,11 @@ class Recorded:
         found = self.differentiation.saved(tensors, results)
         if self.place is not None:
             del found[self.place]
-        return found
+        return found + [tensors[i] for i in self.others]
 
     def gradient(self, dy: torch.Tensor, saved: tuple[Any, ...]) -> tuple[torch.Tensor | None, ...]:
+        count = len(saved) - len(self.others)
+        saved, others = saved[:count], saved[count:]
         if self.place is not None:
             with torch.no_grad():
                 y = self.prepared.run(saved[: self.place])[0]
@@ -168,7 +171,7 @@ class Recorded:
                 if guard is not None:
                     self.gradients = [(guard, made), *self.gradients[: _MOST_KNOWN - 1]]
                 return made.run(dy, saved, not self.prepared.is_direct)
-        return self.pytorch.gradient(self.differentiation, dy, saved)
+        return self.pytorch.gradient(self.differentiation, dy, saved, zip(self.others, others, strict=True))
 
 
 class First(torch.autograd.Function):
@@ -344,7 +347,8 @@ def call(module: Any, input: Any) -> Any:
         same = last.match(dictionary, input)
         if same is not None:
             return last.run(module, same)
-        for one in known.like(input) if type(input) in (torch.Tensor, nn.Parameter) else ():
+        has_sizes = type(input) in (torch.Tensor, nn.Parameter) and not input.is_nested
+        for one in known.like(input) if has_sizes else ():
             same = one.match(dictionary, input)
             if same is not None:
                 known.last = one
@@ -355,10 +359,6 @@ def call(module: Any, input: Any) -> Any:
 def _unknown(module: Any, input: Any) -> Any:
     kind = type(module)
     twin: Twin = kind._gpunn_twin
-    if isinstance(input, fx.Proxy):
-        # torch.fx records a call of the module, as it does of PyTorch's own, and doesn't look into its forward.
-        tracer: Any = input.tracer
-        return tracer.create_proxy("call_module", tracer.path_of_module(module), (input,), {})
     is_replaced = "_gpunn_backend" in module.__dict__ and "_gpunn_twin" in kind.__dict__
     if is_replaced and _nothing_looks(twin) and is_plain(input):
         # Before the look at the attributes, among which it is.
@@ -407,7 +407,9 @@ def _compiled(module: Any, input: torch.Tensor) -> torch.Tensor:
     # The attributes themselves, which the compiler guards, unlike the names in the module's dictionary.
     has_own = any(getattr(getattr(module, name), "__func__", None) is not found for name, found in twin.helpers)
     is_transformed = torch._C._functorch.peek_interpreter_stack() is not None
-    is_replaced = "_gpunn_backend" in module.__dict__ and not has_own and not is_transformed
+    # Each look at a parametrized weight computes it, and changes the state of a spectral norm.
+    is_replaced = "_gpunn_backend" in module.__dict__ and not hasattr(module, "parametrizations")
+    is_replaced = is_replaced and not has_own and not is_transformed
     if is_replaced and twin.refuses(module) is None and not getattr(module, "inplace", False):
         of = twin.op(module)
         tensors = [input, *(getattr(module, name) for name in of.parameters + of.buffers)]

@@ -47,16 +47,17 @@ def _conv_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
     return {"stride": module.stride, "pad": pad, "dilation": module.dilation, "groups": module.groups}
 
 
-_CONV = ModuleOp("conv2d", _conv_attributes, _has_images, ("weight",), saves=True)
-_CONV_BIAS = ModuleOp("conv2d_bias_activation", _conv_attributes, _has_images, ("weight", "bias"), saves=True)
+_CONV = ModuleOp("conv2d", _conv_attributes, _has_images, ("weight",), saves=(0, 1))
+_CONV_BIAS = ModuleOp("conv2d_bias_activation", _conv_attributes, _has_images, ("weight", "bias"), saves=(0, 1))
 
 
 def _conv(module: Any) -> ModuleOp:
-    return _CONV if module._parameters.get("bias") is None else _CONV_BIAS
+    return _CONV if module.bias is None else _CONV_BIAS
 
 
 def _refuses_conv(module: nn.Conv2d) -> str | None:
     return _first(
+        (module.weight is None, "no weight"),
         (module.padding_mode != "zeros", f"padding_mode '{module.padding_mode}'"),
         (module.padding == "same", "padding 'same'"),
     )
@@ -82,7 +83,11 @@ _LINEAR_BIAS = ModuleOp(
 
 
 def _linear(module: Any) -> ModuleOp:
-    return _LINEAR if module._parameters.get("bias") is None else _LINEAR_BIAS
+    return _LINEAR if module.bias is None else _LINEAR_BIAS
+
+
+def _refuses_linear(module: Any) -> str | None:
+    return _first((module.weight is None, "no weight"))
 
 
 # --- Norms ---
@@ -112,12 +117,11 @@ def _batch_norm(module: Any) -> ModuleOp:
 
 
 def _refuses_batch_norm(module: Any) -> str | None:
-    parameters, buffers = module._parameters, module._buffers
     return _first(
-        (parameters.get("weight") is None, "affine=False"),
-        (parameters.get("bias") is None, "no bias"),
+        (module.weight is None, "affine=False"),
+        (module.bias is None, "no bias"),
         (module.training and not module.track_running_stats, "track_running_stats=False"),
-        (buffers.get("running_mean") is None or buffers.get("running_var") is None, "no running statistics"),
+        (module.running_mean is None or module.running_var is None, "no running statistics"),
         (module.training and module.momentum is None, "momentum=None"),
     )
 
@@ -136,8 +140,7 @@ _LAYER_NORM = ModuleOp("layer_norm", _norm_attributes, _has_rows, ("weight", "bi
 
 
 def _refuses_layer_norm(module: Any) -> str | None:
-    parameters = module._parameters
-    return _first((parameters.get("weight") is None or parameters.get("bias") is None, "no weight or no bias"))
+    return _first((module.weight is None or module.bias is None, "no weight or no bias"))
 
 
 # --- Activations ---
@@ -180,7 +183,7 @@ def _whole_attributes(module: Any, input: torch.Tensor) -> dict[str, Any]:
 
 
 _MAX_POOL = ModuleOp("max_pool2d", _pool_attributes, _has_images)
-_AVERAGE_POOL = ModuleOp("avg_pool2d", _average_attributes, _has_images, saves=True)
+_AVERAGE_POOL = ModuleOp("avg_pool2d", _average_attributes, _has_images, saves=(0,))
 _MEAN = ModuleOp("avg_pool2d", _whole_attributes, _has_images)
 
 
@@ -208,7 +211,7 @@ _OF_NORM = ("eps", "momentum", "track_running_stats")
 
 _TWINS = [
     twin_of(nn.Conv2d(1, 1, 1), _OF_CONV, _refuses_conv, _conv),
-    twin_of(nn.Linear(1, 1), (), _refuses_nothing, _linear),
+    twin_of(nn.Linear(1, 1), (), _refuses_linear, _linear),
     twin_of(nn.BatchNorm1d(1), _OF_NORM, _refuses_batch_norm, _batch_norm),
     twin_of(nn.BatchNorm2d(1), _OF_NORM, _refuses_batch_norm, _batch_norm),
     twin_of(nn.LayerNorm(1), ("normalized_shape", "eps"), _refuses_layer_norm, lambda _: _LAYER_NORM),

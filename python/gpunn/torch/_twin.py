@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -31,8 +31,9 @@ class ModuleOp(NamedTuple):
     """The shapes of the inputs in the kernel, if they are not those of the tensors."""
     from_output: Callable[[dict[str, Any], torch.Tensor, torch.Tensor], torch.Tensor] | None = None
     """PyTorch's gradient of the input, of the module's settings, the output's gradient and the output."""
-    saves: bool = False
-    """Whether PyTorch saves a tensor even if no gradient reads it: a second backward pass then raises."""
+    saves: tuple[int, ...] = ()
+    """The inputs that PyTorch saves even if the gradient does not read them. A second backward pass, or one after a
+    change of these, then raises."""
 
 
 class Twin(NamedTuple):
@@ -136,11 +137,18 @@ class Pytorch:
             torch.backends.cudnn.benchmark = benchmark
 
     def gradient(
-        self, differentiation: Differentiation, dy: torch.Tensor, saved: Sequence[torch.Tensor]
+        self,
+        differentiation: Differentiation,
+        dy: torch.Tensor,
+        saved: Sequence[torch.Tensor],
+        others: Iterable[tuple[int, torch.Tensor]],
     ) -> tuple[torch.Tensor | None, ...]:
-        """A None, then the gradient of each input, which autograd records if it is to."""
+        """A None, then the gradient of each input, which autograd records if it is to. ``others`` are inputs by place
+        that were saved besides those that gpunn's gradient reads."""
         again = _gradients_are_on()
         inputs, outputs = differentiation.spread(saved)
+        for place, tensor in others:
+            inputs[place] = tensor
         with torch.enable_grad(), torch.autocast(dy.device.type, enabled=False):
             if self.of.from_output is not None and outputs[0] is not None:
                 with torch.set_grad_enabled(again):
