@@ -1,8 +1,8 @@
 """Batches that a program supplies: any iterable of pairs (samples, targets).
 
 Iterators, generators, functions that make them, loaders, lists, and sequences by ``__getitem__`` are read in one way.
-``len()``, if there is one, is the number of batches. A batch belongs to the caller, who may fill its arrays with the
-next one: it is copied or consumed before the next one is requested.
+``len()``, if there is one, is the number of batches: it ends what does not end by itself. A batch belongs to the
+caller, who may fill its arrays with the next one: it is copied or consumed before the next one is requested.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import array as python_arrays
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -75,24 +76,11 @@ def length_of(source: Any) -> int | None:
 
 
 def pass_of(source: Any) -> Iterator[Any]:
-    """Begins a pass through the caller's batches."""
+    """Begins a pass through the caller's batches. ``len()`` ends it, if nothing else does before."""
     made = source() if _makes(source) else source
-    if hasattr(made, "__iter__"):
-        return iter(made)
-    if _has_items(made):
-        return _by_index(made, length_of(made))
-    raise UsageError(f"expected an iterable of pairs (samples, targets), found {type(made).__name__}")
-
-
-def _by_index(sequence: Any, length: int | None) -> Iterator[Any]:
-    number = 0
-    while length is None or number < length:
-        try:
-            batch = sequence[number]
-        except (IndexError, StopIteration):  # as Python's own iteration by index
-            return
-        yield batch
-        number += 1
+    if not hasattr(made, "__iter__") and not _has_items(made):
+        raise UsageError(f"expected an iterable of pairs (samples, targets), found {type(made).__name__}")
+    return islice(iter(made), length_of(made))
 
 
 def _collected(batches: Iterable[Any], what: str) -> Iterator[Pair]:
@@ -196,15 +184,10 @@ def gathered(data: Any, what: str, *, alone: bool = False) -> tuple[Any, Any]:
         raise UsageError(f"{what}: expected a pair (x, y), or batches of such pairs, found {type(data).__name__}")
     length = length_of(data)
     pairs: list[Pair] = []
-    if length != 0:
-        for pair in _collected(pass_of(data), f"{what}, "):
-            if length is not None and len(pairs) == length:
-                raise UsageError(f"{what}: its len() is {length}, and there are more batches")
-            if pairs:
-                _require_alike(pair, pairs[0], f"{what}, batch {len(pairs) + 1}")
-            pairs.append(pair)
-            if len(pairs) == length and hasattr(data, "__next__"):  # it continues in the next pass
-                break
+    for pair in _collected(pass_of(data), f"{what}, "):
+        if pairs:
+            _require_alike(pair, pairs[0], f"{what}, batch {len(pairs) + 1}")
+        pairs.append(pair)
     if not pairs:
         raise UsageError(f"{what}: {_NO_BATCH}")
     if length is not None and len(pairs) < length:
