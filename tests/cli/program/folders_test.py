@@ -119,7 +119,7 @@ class Folders(ProgramTest):
     def test_commands_at_the_end_serve_the_task(self):
         for label, start in (("cat", 0), ("dog", 100)):
             self.write(label, 6, start)
-        done = self.run_it(", test_fraction: 0.25")
+        done = self.run_it(", test_fraction: 0.25", words=("--set", f"runs={self.place}/my runs"))
         commands = re.findall(r"(?m)^  gpunn (.+)$", done.stdout.split("next:")[1])
         self.assertEqual([words.split()[0] for words in commands], ["eval", "predict"])
         for command in commands:
