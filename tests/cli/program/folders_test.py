@@ -91,6 +91,13 @@ class Folders(ProgramTest):
         table.write_text("x,red,round\n" + "1,1,0\n2,1,1\n" * 8)
         self.run_it(", test_fraction: 0.25", words=words)
 
+    def test_ranges_far_from_zero_are_shown_apart(self):
+        self.place.mkdir(parents=True)
+        table = self.place / "times.csv"
+        table.write_text("time,y\n1700000000,a\n1700000060,b\n1700000120,a\n")
+        shown = self.gpunn("data", "inspect", table).stdout
+        self.assertRegex(shown, r"0 +1700000000 +1700000120 +1700000060 +48\.99")
+
     def test_one_damaged_file_does_not_lose_the_answers_of_others(self):
         for label, start in (("cat", 0), ("dog", 100)):
             self.write(label, 6, start)
