@@ -16,6 +16,7 @@
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
 #include "cli/units.hpp"
+#include "common/significant_digits.hpp"
 
 namespace gpunn::cli {
 
@@ -23,6 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr int kDigitsOfRanges = 5;
 constexpr std::size_t kMostChannelRows = 16;  // a table has an image's channels, or the first features
 
 std::string quoted(const std::string& text) {
@@ -152,8 +154,10 @@ void print_ranges(const std::vector<ChannelSummary>& channels, const Column& tit
   Table table({title, {"MIN", Align::right}, {"MAX", Align::right}, {"MEAN", Align::right}, {"STDDEV", Align::right}});
   for (std::size_t i = 0; i < std::min(channels.size(), kMostChannelRows); ++i) {
     const ChannelSummary& c = channels[i];
-    table.add({name(i), fmt::format("{:.5g}", c.min), fmt::format("{:.5g}", c.max), fmt::format("{:.5g}", c.mean),
-               fmt::format("{:.5g}", c.stddev)});
+    const auto text = [&](double number) {
+      return fmt::format("{:.{}g}", number, digits_beyond(number, c.stddev, kDigitsOfRanges));
+    };
+    table.add({name(i), text(c.min), text(c.max), text(c.mean), text(c.stddev)});
   }
   put("\nof the training samples as they are stored:\n{}", table.text(colour));
   if (channels.size() > kMostChannelRows) put("and {} more\n", channels.size() - kMostChannelRows);

@@ -1,5 +1,6 @@
 #include "common/text.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -21,6 +22,24 @@ std::string in_quotes(std::string_view text) {
   result += escaped(text);
   result += '\'';
   return result;
+}
+
+std::string shell_word(std::string_view text) {
+  const auto is_plain = [](char c) {
+    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return is_letter || static_cast<unsigned char>(c) > 127 ||
+           std::string_view("_-./:=+,@%").find(c) != std::string_view::npos;
+  };
+  if (!text.empty() && std::ranges::all_of(text, is_plain)) return std::string(text);
+  std::string result = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      result += "'\\''";
+    } else {
+      result += c;
+    }
+  }
+  return result + '\'';
 }
 
 std::string human_bytes(uint64_t bytes) {

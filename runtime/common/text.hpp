@@ -8,7 +8,8 @@
 namespace gpunn {
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
-std::string in_quotes(std::string_view text);  // in single quotes, escaped
-std::string human_bytes(uint64_t bytes);       // "1.5 MiB"
+std::string in_quotes(std::string_view text);   // in single quotes, escaped
+std::string shell_word(std::string_view text);  // as a shell reads it: in single quotes if it needs them
+std::string human_bytes(uint64_t bytes);        // "1.5 MiB"
 
 }  // namespace gpunn

@@ -56,7 +56,7 @@ void require_finite_numbers(std::span<const std::byte> bytes, std::size_t column
     if (zero == 0) continue;
     for (std::size_t i = 0; i < here; ++i) {
       if (std::isfinite(static_cast<float>(block[i]))) continue;
-      refuse_arrays("the " + what + " hold " + (std::isnan(block[i]) ? "NaN" : "an infinity") + " in " +
+      refuse_arrays("the " + what + " hold " + non_finite_text(static_cast<double>(block[i])) + " in " +
                     row_text((first + i) / columns) + "; remove such rows or replace the value");
     }
   }

@@ -38,7 +38,7 @@ Rows read_rows(const std::filesystem::path& file, const CsvSet& settings, const 
       const std::optional<double> value = number_of(fields[i]);
       if (!value) {
         table.refuse(fields[i], i, "a number",
-                     "every column but " + rows.targets->text() + " has to hold finite numbers");
+                     "every column but " + rows.targets->text() + " has to hold finite numbers, up to 3.4e38");
       }
       rows.values.push_back(*value);
     }

@@ -13,7 +13,7 @@ namespace gpunn {
 
 namespace {
 
-constexpr std::size_t kMostDamagedNamed = 10;
+constexpr std::size_t kMostDamagedNamed = 100;
 
 std::string counted_images(std::size_t count, std::size_t all) {
   return std::to_string(count) + " of " + std::to_string(all) + (all == 1 ? " image" : " images");

@@ -164,7 +164,15 @@ Dataset prepare_arrays(Dataset dataset, const DataConfig& config) {
           ExitCode::usage);
     }
     const auto channels = static_cast<std::size_t>(dataset.train.samples.shape[1]);
+    if (dataset.targets == TargetKind::numbers && config.scale_targets && dataset.target_mean.empty()) {
+      dataset.notes.push_back("WARNING: " + dataset.source +
+                              ": batches that come while training are not measured, so targets keep their units in "
+                              "place of data.scale_targets: true. Scale them, or train on arrays first");
+    }
     if (dataset.mean.empty()) {
+      dataset.notes.push_back("WARNING: " + dataset.source +
+                              ": batches that come while training are not measured, so samples keep their units. Give "
+                              "their mean and standard deviation, or train on arrays first");
       dataset.mean.assign(channels, 0.0);
       dataset.stddev.assign(channels, 1.0);
     }

@@ -141,8 +141,8 @@ std::string keys_for(const NamesOfParts& parts) {
   return join(keys, ", ");
 }
 
-[[noreturn]] void ask(const fs::path& root, const std::vector<std::string>& names, NamesOfParts parts,
-                      Contents contents) {
+// The question, and the answer for the reading that each folder is a class.
+std::string two_ways(const fs::path& root, const std::vector<std::string>& names, Contents contents) {
   std::vector<std::string> shown;
   for (const std::string& name : names) {
     if (shown.size() == kMostFoldersNamed) {
@@ -151,11 +151,16 @@ std::string keys_for(const NamesOfParts& parts) {
     }
     shown.push_back(with_count(root, name));
   }
+  return root.string() + ": its folders can be read in two ways: " + join(shown, ", ") + ".\n" +
+         (contents == Contents::classes ? "If each folder is a class, set data.train_folder: .\n"
+                                        : "If all of them are to train on, set data.train_folder: .\n");
+}
+
+[[noreturn]] void ask(const fs::path& root, const std::vector<std::string>& names, NamesOfParts parts,
+                      Contents contents) {
   std::size_t named = 0;
   for (const auto& [part, some] : parts) named += some.size();
-  std::string text = root.string() + ": its folders can be read in two ways: " + join(shown, ", ") + ".\n";
-  text += contents == Contents::classes ? "If each folder is a class, set data.train_folder: .\n"
-                                        : "If all of them are to train on, set data.train_folder: .\n";
+  std::string text = two_ways(root, names, contents);
   if (parts.contains(Part::train)) {
     text += "If they are parts of the data set, set " + keys_for(parts);
   } else if (named < names.size()) {
@@ -170,6 +175,25 @@ std::string keys_for(const NamesOfParts& parts) {
         names.front();
   }
   throw Error(text, ExitCode::usage);
+}
+
+[[noreturn]] void ask_about_same_folders(const fs::path& root, const std::vector<std::string>& names) {
+  std::string text = two_ways(root, names, Contents::classes) +
+                     "If they are parts of the data set, each with a folder for each class, name them by "
+                     "data.train_folder, data.validation_folder and data.test_folder";
+  const std::vector<std::string> inside = folders_with_images(root / names.front());
+  if (std::ranges::any_of(inside, [](const std::string& name) { return part_named(name).has_value(); })) {
+    text += "\nIf their own folders are the parts, move each class into its part: train/CLASS, test/CLASS";
+  }
+  throw Error(text, ExitCode::usage);
+}
+
+[[noreturn]] void ask_about_names(const fs::path& root, const std::vector<std::string>& names) {
+  throw Error(
+      two_ways(root, names, Contents::classes) +
+          "If their names hold a part and a class, move each into a folder of its part: train/CLASS, test/CLASS. "
+          "If they are parts with images of no class, data.dataset: photograph_folder reads them",
+      ExitCode::usage);
 }
 
 void require_there(const fs::path& folder, const char* key) {
@@ -198,6 +222,27 @@ fs::path unwrapped(fs::path folder, Contents contents, bool through_parts, std::
   return folder;
 }
 
+// Whether several folders in `root` hold the same class folders, as parts in another language or the folds of a cross
+// validation do. A single name, such as "images", says nothing.
+bool have_same_folders(const fs::path& root, const std::vector<std::string>& names) {
+  constexpr std::size_t kFewestClasses = 2;
+  std::map<std::vector<std::string>, std::size_t> uses;
+  for (const std::string& name : names) {
+    const std::vector<std::string> inside = folders_with_images(root / name);
+    if (inside.size() >= kFewestClasses && ++uses[inside] > 1) return true;
+  }
+  return false;
+}
+
+// Whether names differ in their part only, such as cats_train and cats_test.
+bool name_class_and_part(const std::vector<std::string>& names) {
+  std::map<std::string, Part> rests;
+  return std::ranges::any_of(names, [&](const std::string& name) {
+    const std::optional<PartName> part = part_named(name);
+    return part && !part->whole && rests.emplace(part->rest, part->part).first->second != part->part;
+  });
+}
+
 // By the names of the folders in `root`.
 void recognise(const fs::path& root, Contents contents, const fs::path& apart, PartFolders& found) {
   const std::vector<std::string> names = folders_with_images(root, apart);
@@ -217,6 +262,10 @@ void recognise(const fs::path& root, Contents contents, const fs::path& apart, P
   const bool likely =
       contents == Contents::classes ? named > 0 : whole > 0 || (parts.size() > 1 && parts.contains(Part::train));
   if (!likely) {
+    if (contents == Contents::classes) {
+      if (have_same_folders(root, names)) ask_about_same_folders(root, names);
+      if (name_class_and_part(names)) ask_about_names(root, names);
+    }
     found.train = root;
     return;
   }
@@ -273,11 +322,16 @@ std::optional<PartName> part_named(std::string_view name) {
   const std::vector<std::string> words = words_of(name);
   if (const std::optional<Part> part = part_of_words(join(words, ""))) return PartName{*part, true};
   std::set<Part> parts;
+  std::vector<std::string> others;
   for (const std::string& word : words) {
-    if (const std::optional<Part> part = part_of_words(word)) parts.insert(*part);
+    if (const std::optional<Part> part = part_of_words(word)) {
+      parts.insert(*part);
+    } else {
+      others.push_back(word);
+    }
   }
   if (parts.size() != 1) return std::nullopt;
-  return PartName{*parts.begin(), false};
+  return PartName{*parts.begin(), false, join(others, " ")};
 }
 
 PartFolders part_folders(const DataConfig& config, Contents contents) {

@@ -14,9 +14,11 @@ enum class Part { train, validation, test };
 
 // The part of a data set that a folder's name means. `whole`: all words of the name say so, as in "Train",
 // "images-test" or "val2017"; else one of its words, as in "seg_train" or "train_station".
+// `rest`: the other words, in small letters: "station".
 struct PartName {
   Part part;
   bool whole = false;
+  std::string rest = {};
 };
 std::optional<PartName> part_named(std::string_view name);
 

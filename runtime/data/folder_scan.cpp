@@ -50,14 +50,15 @@ std::vector<fs::path> find_images(const fs::path& folder, const std::vector<fs::
 // One part: its classes and their files.
 class PartScan {
  public:
-  explicit PartScan(fs::path root, const std::vector<fs::path>& apart = {})
+  explicit PartScan(fs::path root, const std::vector<fs::path>& apart = {}, const std::string& advice = "")
       : root_(std::move(root)), classes_(files::folders_in(root_)) {
     std::erase_if(classes_, [&](const std::string& name) {
       return std::ranges::find(apart, (root_ / name).lexically_normal()) != apart.end();
     });
     if (classes_.empty()) {
-      throw Error(root_.string() + ": expected a folder for each class, with its images inside; found no folder",
-                  ExitCode::missing);
+      throw Error(
+          root_.string() + ": expected a folder for each class, with its images inside; found no folder" + advice,
+          ExitCode::missing);
     }
     for (const std::string& name : classes_) files_.push_back(images_in(root_ / name, apart));
   }
@@ -123,13 +124,18 @@ class PartScan {
 };
 
 // The files of a part beside the training part.
-std::vector<LabelledFile> files_of(const fs::path& folder, const fs::path& train_folder, FolderScan& scan) {
+std::vector<LabelledFile> files_of(const fs::path& folder, const PartFolders& parts, FolderScan& scan) {
   if (folder.empty()) return {};
-  PartScan part(folder);
+  const std::string advice =
+      parts.recognised
+          ? "\nTo leave this part out, set data.train_folder: " + parts.train.lexically_relative(parts.root).string() +
+                "; then no part is taken by its name"
+          : "";
+  PartScan part(folder, {}, advice);
   for (const std::string& name : part.classes()) {
     if (!contains(scan.classes, name)) {
       throw Error((folder / name).string() + ": the class is not among those of the training part in " +
-                  train_folder.string() + did_you_mean_or_list(name, scan.classes));
+                  parts.train.string() + did_you_mean_or_list(name, scan.classes) + advice);
     }
   }
   std::vector<std::string> lacking;
@@ -166,8 +172,8 @@ FolderScan scan_image_folder(const PartFolders& parts) {
   train.require_images();
   train.tell_of_others(scan.notes);
   scan.classes = train.classes();
-  scan.validation = files_of(parts.validation, parts.train, scan);
-  scan.test = files_of(parts.test, parts.train, scan);
+  scan.validation = files_of(parts.validation, parts, scan);
+  scan.test = files_of(parts.test, parts, scan);
   scan.train = train.labelled(scan.classes);
   return scan;
 }

@@ -120,7 +120,7 @@ class Samples {
                                       [](T value) { return std::isfinite(static_cast<float>(value)); });
     if (bad == values.end()) return;
     const int64_t row = first_row + (bad - values.begin()) / row_elements;
-    throw Error(array_.name() + ": row " + std::to_string(row) + " has " + std::to_string(static_cast<float>(*bad)) +
+    throw Error(array_.name() + ": row " + std::to_string(row) + " has " + non_finite_text(static_cast<double>(*bad)) +
                 "; samples must be finite. Replace or leave out what is not");
   }
 
@@ -174,11 +174,12 @@ void read_targets(const Hdf5Array& array, TargetKind kind, Split& split) {
     const bool sound = labels ? values[i] == 0 || values[i] == 1 : std::isfinite(static_cast<float>(values[i]));
     if (sound) continue;
     const auto columns = static_cast<std::size_t>(outputs);
-    throw Error(array.name() + ": row " + std::to_string(i / columns) + ", column " + std::to_string(i % columns) +
-                ": expected " + (labels ? "0 or 1" : "a finite number") + ", found " + std::to_string(values[i]) +
-                "; " +
-                (labels ? "the task multi_label has a column for each label, 1 where the row has it"
-                        : "the task regression learns numbers. Leave such rows out"));
+    throw Error(
+        array.name() + ": row " + std::to_string(i / columns) + ", column " + std::to_string(i % columns) +
+        ": expected " + (labels ? "0 or 1" : "a finite number") + ", found " +
+        (std::isfinite(static_cast<float>(values[i])) ? std::to_string(values[i]) : non_finite_text(values[i])) + "; " +
+        (labels ? "the task multi_label has a column for each label, 1 where the row has it"
+                : "the task regression learns numbers. Leave such rows out"));
   }
   if (labels) return set_label_targets(split, {values.begin(), values.end()}, outputs);
   set_number_targets(split, values, outputs);

@@ -36,7 +36,16 @@ Image sample_image(Image image, const fs::path& file, const SampleForm& form) {
 ImageRows::ImageRows(std::vector<fs::path> files, SampleForm form, Damaged damaged)
     : files_(std::move(files)), form_(std::move(form)), damaged_(damaged) {
   bytes_.reserve(files_.size());
-  for (const fs::path& file : files_) bytes_.push_back(files::size(file));
+  bool all_there = true;
+  for (const fs::path& file : files_) {
+    try {
+      bytes_.push_back(files::size(file));
+    } catch (const Error&) {  // the search for damaged files names it with all others
+      bytes_.push_back(0);
+      all_there = false;
+    }
+  }
+  if (!all_there && damaged_ == Damaged::error) refuse_all_damaged();
 }
 
 void ImageRows::read(int64_t row, SampleDraw* draw, std::span<std::byte> sample) const {

@@ -1,7 +1,9 @@
 #include "data/standardise.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <sstream>
 
 #include "data/parallel.hpp"
 
@@ -42,6 +44,14 @@ void for_each_channel(int64_t first, int64_t count, int64_t inner, int64_t chann
 TensorType device_type(TensorType type) {
   if (type.dtype == DType::f64) type.dtype = DType::f32;
   return type;
+}
+
+std::string non_finite_text(double number) {
+  if (std::isnan(number)) return "NaN";
+  if (std::isinf(number)) return "an infinity";
+  std::ostringstream text;
+  text << number << ", which is beyond f32 (3.4e38)";
+  return text.str();
 }
 
 double element_of(DType type, std::span<const std::byte> values, std::size_t index) {

@@ -5,12 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace gpunn::data {
 
 // The type that such numbers have on a device: f64 becomes f32, other types stay.
 TensorType device_type(TensorType type);
+
+// How messages call a number that is not finite in f32: "NaN", "an infinity" or "1e+40, which is beyond f32 (3.4e38)".
+std::string non_finite_text(double number);
 
 // Number `index` of an array of u8, f32 or f64.
 double element_of(DType type, std::span<const std::byte> values, std::size_t index);

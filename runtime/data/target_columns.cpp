@@ -119,7 +119,8 @@ class NumberColumns : public TargetColumns {
         }
       } else if (!value) {
         table.refuse(fields[column], column, "a finite number",
-                     "the task regression learns numbers (data.target_columns). Leave such rows out, or choose other "
+                     "the task regression learns numbers up to 3.4e38 (data.target_columns). Leave such rows out, or "
+                     "choose other "
                      "columns; classes are learnt by task: classification");
       }
       values_.push_back(*value);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/text.hpp"
 #include "inference/tiles.hpp"
 #include "tasks/super_resolution/bicubic.hpp"
 #include "tasks/task.hpp"
@@ -63,7 +64,7 @@ Enlarger::Enlarger(const TrainedModel& trained, std::optional<int64_t> tile, std
   if (model_.info().task != "super_resolution") {
     throw Error(trained.path.string() + ": the model is of the task " + model_.info().task +
                     "; images are enlarged by one of super_resolution. Use `gpunn " +
-                    tasks::find(model_.info().task).command(trained.path.string()) + "`",
+                    tasks::find(model_.info().task).command(shell_word(trained.path.string())) + "`",
                 ExitCode::usage);
   }
   if (!model_.info().photographs) {

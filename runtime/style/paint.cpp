@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "common/text.hpp"
 #include "data/damaged_files.hpp"
 #include "inference/any_size.hpp"
 #include "inference/content_picture.hpp"
@@ -67,7 +68,7 @@ int64_t styles_of(const TrainedModel& trained) {
   if (model.info().task != "style_transfer") {
     throw Error(trained.path.string() + ": the model is of the task " + model.info().task +
                     "; images are painted by one of style_transfer. Use `gpunn " +
-                    tasks::find(model.info().task).command(trained.path.string()) + "`",
+                    tasks::find(model.info().task).command(shell_word(trained.path.string())) + "`",
                 ExitCode::usage);
   }
   return styles_of(model.experiment());

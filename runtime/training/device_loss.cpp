@@ -1,6 +1,7 @@
 #include "training/device_loss.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include <nlohmann/json.hpp>
 
@@ -146,7 +147,9 @@ FaultReport find_fault(Session& session, int64_t first_step, int64_t last_step) 
 
 std::string fault_text(const std::filesystem::path& program, const DiagnoseRequest& request) {
   std::vector<std::string> arguments = arguments_of(request);
-  const std::string command = "`gpunn " + join(arguments, " ") + "`";
+  std::vector<std::string> words;
+  std::ranges::transform(arguments, std::back_inserter(words), shell_word);
+  const std::string command = "`gpunn " + join(words, " ") + "`";
   if (program.empty()) return "To find the op, run " + command + ".";
   arguments.emplace_back("--json");
   return told(run_process(program, arguments)) + " (" + command + " repeats it.)";

@@ -238,6 +238,8 @@ void Network::Impl::take_settings_into(Dataset& dataset) const {
 RunResult Network::Impl::train(Dataset dataset, const RunOptions& options) {
   take_settings_into(dataset);
   const bool measured = !info.target_mean.empty();
+  dataset.target_mean = info.target_mean;
+  dataset.target_stddev = info.target_stddev;
   dataset = training::prepared_for(std::move(dataset), experiment.data, EvaluationPart::validation,
                                    options.run_folder.empty() ? training::Digest::none : training::Digest::whole);
   if (measured) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "common/text.hpp"
 #include "config/values.hpp"
 #include "training/check/summary.hpp"
 #include "training/device_loss.hpp"
@@ -184,8 +185,8 @@ RunResult Trainer::run_to_the_end() {
   result_.interrupted = stop_requested() && !finished();
   if (result_.interrupted) {
     save({folder_.last()});
-    folder_.log("interrupted after step " + std::to_string(step_) + "; `gpunn resume " + folder_.path().string() +
-                "` goes on");
+    folder_.log("interrupted after step " + std::to_string(step_) + "; `gpunn resume " +
+                shell_word(folder_.path().string()) + "` goes on");
   }
   result_.stopped_early = stopped_early();
   tell_if_never_best();
@@ -203,8 +204,8 @@ RunResult Trainer::run_to_the_end() {
 
 // What a user can do with the run. No command can read arrays that a program trained on.
 std::vector<std::string> Trainer::next_commands() const {
-  const std::string run = folder_.path().string();
-  if (run.empty() || session_.dataset().name == kArrays) return {};
+  if (folder_.path().empty() || session_.dataset().name == kArrays) return {};
+  const std::string run = shell_word(folder_.path().string());
   if (result_.interrupted) return {"gpunn resume " + run};
   return {"gpunn eval " + run, "gpunn " + tasks::find(session_.experiment().task).command(run)};
 }
@@ -370,7 +371,7 @@ void Trainer::device_lost(const DeviceLostError& error) {
   const DiagnoseRequest request{
       .run = folder_.path(), .first_step = first, .last_step = last, .backend = result_.backend};
   const std::string text = what + ". " + fault_text(options_.program, request) + " The last checkpoint, " +
-                           folder_.last().string() + ", stands: `gpunn resume " + folder_.path().string() +
+                           folder_.last().string() + ", stands: `gpunn resume " + shell_word(folder_.path().string()) +
                            "` goes on from it.";
   folder_.log(text);
   throw DeviceLostError(text);

@@ -10,6 +10,10 @@ TEST_CASE("text is put together") {
   CHECK(join({"a"}, ", ") == "a");
   CHECK(join({"a", "b", "c"}, " -> ") == "a -> b -> c");
   CHECK(in_quotes("x") == "'x'");
+  CHECK(shell_word("runs/a-1_b/2025:01.h5") == "runs/a-1_b/2025:01.h5");
+  CHECK(shell_word("my runs") == "'my runs'");
+  CHECK(shell_word("it's $HOME") == R"('it'\''s $HOME')");
+  CHECK(shell_word("") == "''");
 }
 
 TEST_CASE("bytes are readable") {

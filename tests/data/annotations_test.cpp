@@ -135,6 +135,12 @@ TEST_CASE("COCO: ids of any kind are kept, areas and flags are as the file has t
   CHECK_THAT(read.evaluation_notes[0], Contains("1 annotations have no area"));
   CHECK_THAT(read.evaluation_notes[1], Contains("the id 0"));
 
+  const std::string box = R"({"id":3,"image_id":"x9","category_id":0,"bbox":[1,2,3,4],"area":12})";
+  const Annotations twice = write(R"("x10" "x9" "x1")", box + "," + box);
+  CHECK(twice.images[1].boxes.size() == 2);
+  REQUIRE(twice.evaluation_notes.size() == 1);
+  CHECK_THAT(twice.evaluation_notes[0], Contains("1 annotations have the id of another"));
+
   const Annotations large = write("9007199254740993 12.0 9007199254740992", R"({"image_id":12,"category_id":0,
       "bbox":[0,0,1,1]})");
   CHECK(orders(large) == std::vector<int64_t>{2, 0, 1});

@@ -179,6 +179,12 @@ TEST_CASE("all damaged images of a folder are named at once, left out or repaire
   fails(config);  // found while the pixels are measured, or else in the first epoch
   config.mean = {0.5};
   config.stddev = {0.2};
+  std::filesystem::create_symlink("nowhere.jpg", folder.root / "a/link.jpg");
+  CHECK_THROWS_WITH(load_dataset(config), Contains("4 of 13 images") && Contains("link.jpg") && Contains("4.png"));
+  config.damaged = Damaged::skip;
+  CHECK(load_dataset(config).train.rows() == 9);
+  config.damaged = Damaged::error;
+  std::filesystem::remove(folder.root / "a/link.jpg");
   const Dataset unchecked = load_dataset(config);
   CHECK_THROWS_WITH(sample_of(unchecked.train, 2), Contains("3 of 12 images") && Contains("4.png"));
 }

@@ -169,6 +169,31 @@ TEST_CASE("folders that can be read in two ways are asked about, with the keys t
     tree.put({"test/cat", "test/dog"});
     fails({"the training part is missing", "data.train_folder: test"});
   }
+  SECTION("parts in another language") {
+    tree.put({"entrenamiento/cat", "entrenamiento/dog", "prueba/cat", "prueba/dog"});
+    fails({"entrenamiento (4 images), prueba (4 images)", "name them by data.train_folder, data.validation_folder"});
+    config.train_folder = "entrenamiento";
+    config.test_folder = "prueba";
+    CHECK(load_dataset(config).class_names == Names{"cat", "dog"});
+    config.train_folder = ".";
+    config.test_folder = "";
+    CHECK(load_dataset(config).class_names == Names{"entrenamiento", "prueba"});
+  }
+  SECTION("parts within each class") {
+    tree.put({"cat/train", "cat/test", "dog/train", "dog/test"});
+    fails({"If their own folders are the parts, move each class into its part"});
+  }
+  SECTION("names of a class and a part") {
+    tree.put({"cats_train", "cats_test", "dogs_train", "dogs_test"});
+    fails({"If their names hold a part and a class, move each into a folder of its part"});
+  }
+  SECTION("a test part without classes") {
+    tree.put({"train/cat", "train/dog", "test"});
+    CHECK_THROWS_WITH(load_dataset(config), Contains("test: expected a folder for each class"));
+    CHECK_THROWS_WITH(load_dataset(config), Contains("To leave this part out, set data.train_folder: train"));
+    config.train_folder = "train";
+    CHECK(load_dataset(config).class_names == Names{"cat", "dog"});
+  }
   SECTION("two test parts") {
     tree.put({"data/train/cat", "data/test/cat", "other/cat"});
     config.path = tree.root / "data";
@@ -182,6 +207,13 @@ TEST_CASE("folders that can be read in two ways are asked about, with the keys t
     config.train_folder = "c";
     CHECK_THROWS_WITH(load_dataset(config), Contains("no such folder; data.train_folder"));
   }
+}
+
+TEST_CASE("classes may hold folders of their own") {
+  const Tree tree;
+  SECTION("one of the same name in each") { tree.put({"cat/images", "dog/images"}); }
+  SECTION("several of other names") { tree.put({"cat/indoor", "cat/zoo", "dog/indoor", "dog/street"}); }
+  CHECK(tree.load().class_names == Names{"cat", "dog"});
 }
 
 TEST_CASE("classes may have names like those of parts, and the test part may lie among them") {

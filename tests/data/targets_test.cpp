@@ -309,7 +309,7 @@ TEST_CASE("arrays have numbers or labels, a row a sample") {
   CHECK_THROWS_WITH(load({2, 2}, {1, 0, 0.5, 1}, "multi_label"),
                     Contains("array 'y': row 1, column 0: expected 0 or 1, found 0.5"));
   CHECK_THROWS_WITH(load({2, 2}, {1, 0, 1, NAN}, "regression"),
-                    Contains("row 1, column 1: expected a finite number, found nan"));
+                    Contains("row 1, column 1: expected a finite number, found NaN"));
   CHECK_THROWS_WITH(load({2}, {1, 0}, "multi_label"), Contains("[rows, labels], found [2]"));
   CHECK_THROWS_WITH(load({2, 1, 1}, {1, 0}, "regression"), Contains("[rows] or [rows, columns], found [2, 1, 1]"));
 }

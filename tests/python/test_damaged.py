@@ -101,7 +101,7 @@ def test_predictions_of_files_skip_or_repair_damaged_ones(tmp_path: Path) -> Non
         model.predict(photos, damaged="ignore")
 
 
-def test_one_class_alone_is_refused() -> None:
+def test_one_class_alone_is_refused(caplog: pytest.LogCaptureFixture) -> None:
     x = np.random.default_rng(1).normal(size=(16, 4)).astype(np.float32)
     network = gpunn.Sequential([gpunn.Linear(4, 1)]).compile("sgd", "cross_entropy", backend="cpu")
     with pytest.raises(gpunn.UsageError, match="all 16 training rows have the class"):
@@ -109,3 +109,4 @@ def test_one_class_alone_is_refused() -> None:
     # A share of what a network of several classes learns is no mistake.
     several = gpunn.Sequential([gpunn.Linear(4, 3)]).compile("sgd", backend="cpu")
     several.fit(x, np.full(16, 2, np.int32), epochs=1, batch_size=4)
+    assert "all 16 training rows have the class '2'" in caplog.text

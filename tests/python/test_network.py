@@ -301,6 +301,7 @@ def test_batches_that_go_wrong_are_told_and_the_weights_stand(
         (lambda x, y: (x, [str(one) for one in y]), "array of numbers"),
         (lambda x, y: (np.where(x > 2, np.nan, x), y), "samples hold NaN in row"),
         (lambda x, y: (np.where(x > 2, np.inf, x), y), "samples hold an infinity"),
+        (lambda x, y: (np.where(x > 2, 1e40, x.astype(np.float64)), y), r"samples hold 1e\+40, which is beyond f32"),
         (lambda x, y: (x, None), "needs targets"),
     ],
 )

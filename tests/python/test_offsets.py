@@ -162,6 +162,23 @@ def test_batches_of_a_generator() -> None:
     assert (answers[0] == answers[1]).all()
 
 
+def test_batches_that_nothing_measures_have_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    x, y = times(*OFFSETS[0])
+    target = x.sum(axis=1).astype(np.float64)
+    network().fit([(x, y)], epochs=1)
+    assert "samples keep their units. Give their mean and standard deviation" in caplog.text
+    caplog.clear()
+    net = network(task="regression", loss="mean_squared_error", scale_targets=True)
+    net.fit([(x, target)], epochs=1)
+    assert "targets keep their units" in caplog.text
+    caplog.clear()
+    net = network(task="regression", loss="mean_squared_error", scale_targets=True)
+    net.fit(x, target, epochs=5)  # which measures both
+    net.fit([(x, target)], epochs=5)
+    assert net.evaluate(x, target)["rmse"] < target.std()
+    assert caplog.text == ""
+
+
 @pytest.mark.parametrize("dtype", ["int64", "float64"])
 def test_scikit_learns_estimators(dtype: str) -> None:
     pytest.importorskip("sklearn")

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -65,7 +66,11 @@ class Entry {
     if (found != value_.end() && found->is_boolean()) return found->get<bool>();
     return number(key).value_or(0) != 0;
   }
-  // The id of an annotation, which is only needed to know whether it is 0.
+  // The id of an annotation, as JSON; empty without one.
+  std::string own_id() const {
+    const auto found = value_.find("id");
+    return found == value_.end() ? "" : found->dump(-1, ' ', false, json::error_handler_t::replace);
+  }
   bool has_id_zero() const { return number("id") == 0.0; }
   tasks::Box box() const {
     const json& b = member("bbox");
@@ -131,7 +136,7 @@ std::string text_of(const json& id) { return id.dump(-1, ' ', false, json::error
 
 // Counts of what a reader does otherwise than it may expect.
 struct Peculiar {
-  int64_t without_image = 0, without_area = 0, with_id_zero = 0;
+  int64_t without_image = 0, without_area = 0, with_id_zero = 0, with_used_id = 0;
 
   void tell(Annotations& to, const fs::path& file) const {
     const auto note = [](std::vector<std::string>& notes, int64_t count, const std::string& text) {
@@ -143,6 +148,9 @@ struct Peculiar {
     note(to.evaluation_notes, with_id_zero,
          " annotation has the id 0: pycocotools counts a detection of it as wrong, and so do the figures of an "
          "evaluation. Number annotations from 1");
+    note(to.evaluation_notes, with_used_id,
+         " annotations have the id of another: pycocotools takes the last of them for all, and its figures differ. "
+         "Give each annotation an id of its own");
   }
 };
 
@@ -180,6 +188,7 @@ Annotations read_coco(const fs::path& file, const fs::path& images) {
   int64_t order = 0;
   for (const auto& [id, place] : places) result.images[place].order = order++;
   Peculiar peculiar;
+  std::set<std::string> used_ids;
   for_each_entry(root, "annotations", file, [&](const Entry& one) {
     const auto category = categories.find(one.id("category_id"));
     if (category == categories.end()) {
@@ -196,6 +205,8 @@ Annotations read_coco(const fs::path& file, const fs::path& images) {
                        .crowd = one.flag("iscrowd"),
                        .area = one.number("area"),
                        .has_id_zero = one.has_id_zero()};
+    const std::string id = one.own_id();
+    peculiar.with_used_id += !id.empty() && !used_ids.insert(id).second;
     peculiar.without_area += !box.area;
     peculiar.with_id_zero += box.has_id_zero;
     result.images[place->second].boxes.push_back(box);

@@ -79,6 +79,25 @@ class Folders(ProgramTest):
         self.assertIn("t.csv, the column 'species' (data.label_column): all 12 training rows have the class 'setosa'",
                       told)
 
+    def test_the_same_labels_in_every_row_are_refused(self):
+        self.place.mkdir(parents=True)
+        table = self.place / "t.csv"
+        table.write_text("x,red,round\n" + "1,1,0\n2,1,0\n" * 8)
+        words = ("--set", "data.dataset=csv", "--set", f"data.path={table}", "--set", "task=multi_label",
+                 "--set", "data.target_columns=[red, round]")
+        told = self.run_it(", test_fraction: 0.25", code=2, words=words).stderr
+        self.assertIn("t.csv, the columns red, round (data.target_columns): all 12 training rows have the same labels",
+                      told)
+        table.write_text("x,red,round\n" + "1,1,0\n2,1,1\n" * 8)
+        self.run_it(", test_fraction: 0.25", words=words)
+
+    def test_ranges_far_from_zero_are_shown_apart(self):
+        self.place.mkdir(parents=True)
+        table = self.place / "times.csv"
+        table.write_text("time,y\n1700000000,a\n1700000060,b\n1700000120,a\n")
+        shown = self.gpunn("data", "inspect", table).stdout
+        self.assertRegex(shown, r"0 +1700000000 +1700000120 +1700000060 +48\.99")
+
     def test_one_damaged_file_does_not_lose_the_answers_of_others(self):
         for label, start in (("cat", 0), ("dog", 100)):
             self.write(label, 6, start)
@@ -107,7 +126,7 @@ class Folders(ProgramTest):
     def test_commands_at_the_end_serve_the_task(self):
         for label, start in (("cat", 0), ("dog", 100)):
             self.write(label, 6, start)
-        done = self.run_it(", test_fraction: 0.25")
+        done = self.run_it(", test_fraction: 0.25", words=("--set", f"runs={self.place}/my runs"))
         commands = re.findall(r"(?m)^  gpunn (.+)$", done.stdout.split("next:")[1])
         self.assertEqual([words.split()[0] for words in commands], ["eval", "predict"])
         for command in commands:
