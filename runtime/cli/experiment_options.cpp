@@ -32,7 +32,7 @@ void add_set_option(Verb verb, std::vector<std::string>& settings) {
       .type_name("KEY=VALUE");
 }
 
-void add_model_settings(Verb verb, std::vector<std::string>& settings) {
+void add_model_settings(const Verb& verb, std::vector<std::string>& settings) {
   add_set_option(verb, settings);
   add_input_shape_option(verb, settings);
 }

@@ -38,7 +38,7 @@ void add_set_option(Verb verb, std::vector<std::string>& settings);
 // For an ONNX file.
 void add_input_shape_option(Verb verb, std::vector<std::string>& settings);
 // --set and --input-shape, of a verb that takes a trained model.
-void add_model_settings(Verb verb, std::vector<std::string>& settings);
+void add_model_settings(const Verb& verb, std::vector<std::string>& settings);
 void add_data_option(Verb verb, std::string& data);
 
 // Parses numbers of rows, as "1,8,64". Throws Error(usage) for another text.

@@ -116,8 +116,6 @@ class Tracing {
       case GPUNN_OP_BIAS_ADD:
       case GPUNN_OP_BATCH_NORM_INFERENCE:
       case GPUNN_OP_LOCAL_RESPONSE_NORM:
-        if (rest_sees() || has_line(x.dimensions[1])) return std::nullopt;
-        return x;
       case GPUNN_OP_SOFTMAX:
       case GPUNN_OP_LOG_SOFTMAX:
       case GPUNN_OP_LAYER_NORM:
@@ -307,7 +305,7 @@ class Tracing {
   }
 
   Sight conclusion(const Seen& result, int64_t ratio) const {
-    const Sight all{std::nullopt, g_.nodes().empty() ? "" : cause_of(g_.nodes().back())};
+    Sight all{std::nullopt, g_.nodes().empty() ? "" : cause_of(g_.nodes().back())};
     if (broken_ || !result.image || result.dimensions.size() != 4) return all;
     double pixels = 0;
     for (std::size_t i = 0; i < 2; ++i) {

@@ -14,7 +14,7 @@ bool Network::Impl::is_prepared() const {
 }
 
 std::string Network::Impl::take_preparation(const ModelInfo& from) {
-  const std::string text = training::take_preparation(from, info);
+  std::string text = training::take_preparation(from, info);
   if (!experiment.data.mean.empty()) experiment.data.mean = info.input.mean;
   if (!experiment.data.stddev.empty()) experiment.data.stddev = info.input.stddev;
   learnt_task = from.task;

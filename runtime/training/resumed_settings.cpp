@@ -79,8 +79,8 @@ std::string notice_of(const fs::path& edited, const std::string& before, const s
   if (!path_exists(edited)) return "";
   const std::string text = read_text(edited);
   if (text == before) return "";
-  const std::string head = "note: a run is resumed by the experiment in its last.h5. " + edited.string() +
-                           " differs from it, which changes nothing";
+  std::string head = "note: a run is resumed by the experiment in its last.h5. " + edited.string() +
+                     " differs from it, which changes nothing";
   const std::optional<Settings> then = settings_in(before), now = settings_in(text);
   if (!then || !now) return head;
   const Settings used = settings_in(current).value_or(Settings());

@@ -43,10 +43,9 @@ class PngEncoder {
     png_set_IHDR(png_, info_, static_cast<png_uint_32>(given->width), static_cast<png_uint_32>(given->height),
                  given->bits, colours, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(png_, info_);
-    for (std::size_t i = 0; i < given->tags.chunks.size(); ++i) {
-      const PngChunk* const chunk = &given->tags.chunks[i];
-      png_write_chunk(png_, reinterpret_cast<png_const_bytep>(chunk->type.data()),
-                      reinterpret_cast<png_const_bytep>(chunk->bytes.data()), chunk->bytes.size());
+    for (const PngChunk& chunk : given->tags.chunks) {
+      png_write_chunk(png_, reinterpret_cast<png_const_bytep>(chunk.type.data()),
+                      reinterpret_cast<png_const_bytep>(chunk.bytes.data()), chunk.bytes.size());
     }
     png_write_image(png_, row_pointers);
     png_write_end(png_, nullptr);

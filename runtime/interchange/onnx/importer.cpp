@@ -138,8 +138,8 @@ ImportedModel import_onnx(const std::filesystem::path& file, const ImportOptions
   }
 }
 
-Importer::Importer(std::filesystem::path file, FileModel model, const ImportOptions& options, bool has_batch)
-    : file_(std::move(file)), options_(options), has_batch_(has_batch), file_model_(std::move(model)) {}
+Importer::Importer(std::filesystem::path file, FileModel model, ImportOptions options, bool has_batch)
+    : file_(std::move(file)), options_(std::move(options)), has_batch_(has_batch), file_model_(std::move(model)) {}
 
 void Importer::refuse(const std::string& why) const { throw Error(file_.string() + ": " + why, ExitCode::usage); }
 
@@ -248,7 +248,7 @@ Value Importer::output_value(const Value& last) {
            "; expected one whose first dimension is the batch. Name the sizes of the whole input for a network that "
            "computes one sample at a time (--input-shape)");
   }
-  const Value y = batch_first(call, last);
+  Value y = batch_first(call, last);
   const Shape row = row_of(y);
   if (last.shape.size() == (has_batch_ ? 1 : 0)) return as_number(call, y);
   if (y.layer != "input") return y;

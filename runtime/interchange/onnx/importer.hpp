@@ -221,7 +221,7 @@ const OpRow* find_row(const std::string& op, int64_t opset, bool& known);
 class Importer {
  public:
   // has_batch: the first dimension of the input is the batch; otherwise the whole input is one sample.
-  Importer(std::filesystem::path file, FileModel model, const ImportOptions& options, bool has_batch);
+  Importer(std::filesystem::path file, FileModel model, ImportOptions options, bool has_batch);
 
   ImportedModel run();
   // Whether the input has a size that could be one sample as a whole.

@@ -160,7 +160,7 @@ Value mapped(const Value& from, float (*function)(float)) {
 }
 
 // Arithmetic of integers gives integers of their type.
-Value of_type(Call& call, const Value& a, const Value& b, Value y) {
+Value of_type(Call& call, const Value& a, const Value& b, const Value& y) {
   const Element element = a.constant ? b.element : a.element;
   return is_floating(element) ? y : wrapped(call, y, element);
 }
@@ -214,7 +214,7 @@ Value product_of(Call& call, const Value& a, const Value& b) {
 }
 
 Value quotient_of(Call& call, const Value& a, const Value& b) {
-  const Value y = elementwise(call, "divide", {a, b});
+  Value y = elementwise(call, "divide", {a, b});
   const Element element = a.constant ? b.element : a.element;
   if (is_floating(element)) return y;
   return wrapped(call, elementwise(call, "round", {y}, {{"mode", {"trunc"}}}), element);

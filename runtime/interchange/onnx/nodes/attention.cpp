@@ -109,7 +109,7 @@ std::optional<Value> all_terms(Call& call, int64_t queries, int64_t keys, int64_
 
 // The softmax of the scores; a query from which all keys are hidden gets nothing.
 Value weights_of(Call& call, const Value& scores, const std::optional<Value>& terms) {
-  const Value weights = call.apply("Softmax", {scores}, {attribute("axis", -1)});
+  Value weights = call.apply("Softmax", {scores}, {attribute("axis", -1)});
   if (!terms || (terms->constant && !hides_a_row(as_floats(*terms->constant)))) return weights;
   const Value most = call.apply("ReduceMax", {*terms, integers({-1})});
   const Value is_hidden = call.apply("Equal", {most, number(kMinusInfinity)});

@@ -57,7 +57,7 @@ Value loss_of(Call& call, const Value& logarithms) {
   if (reduction == "none") return reduced(call, terms, "sum", {1}, false);
   std::vector<int64_t> all(scores.size());
   std::iota(all.begin(), all.end(), 0);
-  const Value sum = reduced(call, terms, "sum", all, false);
+  Value sum = reduced(call, terms, "sum", all, false);
   if (reduction == "sum") return sum;
   if (reduction != "mean") throw Unsupported("its reduction " + reduction + " is not known");
   return quotient_of(call, sum, number(static_cast<float>(labels.sum)));
