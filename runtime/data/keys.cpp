@@ -85,7 +85,7 @@ std::vector<config::KeyOf<DataConfig>> data_keys() {
       optional(path("path", &D::path, "A folder to search first; for your own data, the folder or file itself.")),
       only(own, optional(path("test_path", &D::test_path, "The folder or file of the test samples."))),
       only(kOwnImages, optional(text("train_folder", &D::train_folder,
-                                     "The folder beneath `path` that is the training part; `.` is `path` itself. "
+                                     "The folder below `path` that is the training part; `.` is `path` itself. "
                                      "Default: the parts are recognised by the names of their folders."))),
       only(kOwnImages,
            optional(text("validation_folder", &D::validation_folder, "Like `train_folder`, for the validation part."))),

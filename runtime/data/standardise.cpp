@@ -46,6 +46,11 @@ TensorType device_type(TensorType type) {
   return type;
 }
 
+bool changes_nothing(std::span<const double> mean, std::span<const double> stddev) {
+  return std::ranges::all_of(mean, [](double value) { return value == 0; }) &&
+         std::ranges::all_of(stddev, [](double value) { return value == 1; });
+}
+
 std::string non_finite_text(double number) {
   if (std::isnan(number)) return "NaN";
   if (std::isinf(number)) return "an infinity";
@@ -69,14 +74,12 @@ Standardiser::Standardiser(const TensorType& type, std::span<const double> mean,
     mean_ = {0};
     stddev_ = {1};
   }
-  const bool same = std::ranges::all_of(mean_, [](double value) { return value == 0; }) &&
-                    std::ranges::all_of(stddev_, [](double value) { return value == 1; });
-  copies_ = same && from_ == DType::f32;
+  copies_ = from_ == DType::f32 && changes_nothing(mean_, stddev_);
 }
 
 void Standardiser::convert(const std::byte* from, int64_t first, int64_t count, std::byte* to) const {
   if (copies_) {
-    std::memmove(to, from, static_cast<std::size_t>(count) * size_of(from_));
+    if (to != from) std::memcpy(to, from, static_cast<std::size_t>(count) * size_of(from_));
     return;
   }
   const auto convert_from = [&]<class T>(T /*type*/) {

@@ -16,6 +16,9 @@ TensorType device_type(TensorType type);
 // How messages call a number that is not finite in f32: "NaN", "an infinity" or "1e+40, which is beyond f32 (3.4e38)".
 std::string non_finite_text(double number);
 
+// Whether (x - mean) / stddev is x.
+bool changes_nothing(std::span<const double> mean, std::span<const double> stddev);
+
 // Number `index` of an array of u8, f32 or f64.
 double element_of(DType type, std::span<const std::byte> values, std::size_t index);
 

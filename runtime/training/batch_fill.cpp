@@ -42,13 +42,11 @@ BatchFill fill_from_split_part(const Split& split, const SplitType& type, const 
       for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k) {
         const auto row = static_cast<std::size_t>((*index)[static_cast<std::size_t>(part.begin) + k]);
         const std::span<std::byte> to = to_samples.subspan(k * sample_bytes, sample_bytes);
-        const std::byte* from = to.data();
-        if (made) {
+        if (made) {  // of bytes
           data::read_sample(split, static_cast<int64_t>(row), variation, epoch, to);
         } else {
-          from = split.sample_bytes().data() + row * from_bytes;
+          standardisers.samples.convert(split.sample_bytes().data() + row * from_bytes, 0, numbers, to.data());
         }
-        standardisers.samples.convert(from, 0, numbers, to.data());
         standardisers.targets.convert(targets + row * static_cast<std::size_t>(words) * word, 0, words,
                                       to_targets.data() + k * target_bytes);
       }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "data/standardise.hpp"
 #include "storage/model_info.hpp"
 
 namespace gpunn::training {
@@ -17,12 +18,6 @@ namespace {
 constexpr const char* kVersionKey = "gpunn_version";
 constexpr const char* kModelKey = "model";
 constexpr std::size_t kShownNumbers = 3;
-
-bool changes_nothing(const std::vector<double>& mean, const std::vector<double>& stddev) {
-  const auto is_zero = [](double value) { return value == 0; };
-  const auto is_one = [](double value) { return value == 1; };
-  return std::ranges::all_of(mean, is_zero) && std::ranges::all_of(stddev, is_one);
-}
 
 std::string numbers(const std::vector<double>& values) {
   std::string text;
@@ -39,11 +34,11 @@ std::size_t channels_of(const ModelInfo& model) {
 }  // namespace
 
 std::string normalisation_text(const std::vector<double>& mean, const std::vector<double>& stddev) {
-  if (changes_nothing(mean, stddev)) return "none";
+  if (data::changes_nothing(mean, stddev)) return "none";
   return "mean " + numbers(mean) + ", deviation " + numbers(stddev);
 }
 
-bool is_normalised(const InputInfo& input) { return !changes_nothing(input.mean, input.stddev); }
+bool is_normalised(const InputInfo& input) { return !data::changes_nothing(input.mean, input.stddev); }
 
 std::map<std::string, std::string> model_metadata(const ModelInfo& model) {
   return {{kVersionKey, version()}, {kModelKey, storage::model_info_text(model)}};
@@ -98,7 +93,8 @@ std::string kept_preparation(const ModelInfo& network) {
 std::string other_normalisation(const ModelInfo& weights, const std::vector<double>& mean,
                                 const std::vector<double>& stddev) {
   const InputInfo& input = weights.input;
-  if ((input.mean == mean && input.stddev == stddev) || (changes_nothing(mean, stddev) && !is_normalised(input))) {
+  if ((input.mean == mean && input.stddev == stddev) ||
+      (data::changes_nothing(mean, stddev) && !is_normalised(input))) {
     return "";
   }
   return "  normalisation: that of this run's data (" + normalisation_text(mean, stddev) +
