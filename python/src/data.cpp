@@ -46,10 +46,11 @@ AnyArray samples_of(const Split& split) {
 }
 
 AnyArray targets_of(const Split& split) {
-  if (const auto found = split.fields.find(kTargetField); found != split.fields.end()) {
-    return array_of_bytes(found->second.type, found->second.values);
+  for (const char* name : {kTargetField, kLabelField}) {
+    const auto found = split.fields.find(name);
+    if (found != split.fields.end()) return array_of_bytes(found->second.type, found->second.bytes());
   }
-  return AnyArray(array_of(split.labels, {split.labels.size()}).handle());
+  return AnyArray(array_of(std::vector<int32_t>(), {0}).handle());
 }
 
 }  // namespace
@@ -77,7 +78,8 @@ void bind_data(nb::module_& module) {
   nb::class_<Dataset>(module, "Dataset", "A data set in host memory, as numpy arrays that are copies.")
       .def_ro("name", &Dataset::name)
       .def_ro("source", &Dataset::source)
-      .def_ro("class_names", &Dataset::class_names)
+      .def_prop_ro("class_names", [](const Dataset& set) { return set.fields.target().names; })
+      .def_prop_ro("fields", [](const Dataset& set) { return set.fields.fields; })
       .def_ro("columns", &Dataset::columns, "The names of the features; empty: they have none.")
       .def_prop_ro(
           "x_train", [](const Dataset& d) { return samples_of(d.train); }, nb::rv_policy::automatic,

@@ -128,9 +128,9 @@ nb::ndarray<nb::numpy, float> explain_array(const SharedModel& shared, const Hos
   const Model& model = *shared.model;
   ExplainOptions options{.class_index = class_index, .layer = layer, .method = explain_method_named(method)};
   if (!class_name.empty()) options.class_index = find_class(model.info(), class_name);
-  const Shape& sample = model.info().input.sample.shape;
+  const Shape& sample = model.info().fields.input().type.shape;
   if (sample.size() != 3) {
-    throw Error("the model takes " + to_string(model.info().input.sample) + ", and maps are of images [C, H, W]",
+    throw Error("the model takes " + to_string(model.info().fields.input().type) + ", and maps are of images [C, H, W]",
                 ExitCode::usage);
   }
   Batches batches(model, input);
@@ -148,17 +148,19 @@ nb::ndarray<nb::numpy, float> explain_array(const SharedModel& shared, const Hos
 }
 
 nb::ndarray<nb::numpy, uint8_t> read_images(const SharedModel& shared, const std::vector<fs::path>& files) {
-  const InputInfo& input = shared.model->info().input;
+  const Field& input = shared.model->info().fields.input();
   std::vector<uint8_t> all;
   for (const fs::path& file : files) {
     const std::vector<uint8_t> image = read_image(file, input);
     all.insert(all.end(), image.begin(), image.end());
   }
-  const Shape shape = batch_shape(input.sample.shape, static_cast<int64_t>(files.size()));
+  const Shape shape = batch_shape(input.type.shape, static_cast<int64_t>(files.size()));
   NewArray<uint8_t> images({shape.begin(), shape.end()});
   std::ranges::copy(all, images.data());
   return images.release();
 }
+
+constexpr std::array<const char*, 4> kRoles = {"input", "target", "weight", "id"};  // of Role
 
 std::string dtype_name(const TensorType& type) { return std::string(name_of(type.dtype)); }
 
@@ -169,21 +171,30 @@ void bind_info(nb::module_& module) {
           "shape", [](const ModelTensor& t) { return sizes_of(t.row.shape); }, "Of one row.")
       .computed(
           "dtype", [](const ModelTensor& t) { return dtype_name(t.row); }, "\"u8\", \"f32\", ...");
-  Record<InputInfo>(module, "InputInfo", "What a model takes: samples in the form in which its data set has them.")
-      .field("name", &InputInfo::name)
+  Record<Field>(module, "Field", "A named part of every sample: an input, a target, a weight or an id.")
+      .field("name", &Field::name)
       .computed(
-          "shape", [](const InputInfo& i) { return sizes_of(i.sample.shape); },
-          "Of one sample: (C, H, W) or (features,).")
+          "role", [](const Field& f) { return kRoles.at(static_cast<std::size_t>(f.role)); },
+          "\"input\", \"target\", \"weight\" or \"id\".")
+      .field("kind", &Field::kind, "\"image\", \"numbers\", \"class\", ...")
       .computed(
-          "dtype", [](const InputInfo& i) { return dtype_name(i.sample); }, "\"u8\" or \"f32\".")
-      .field("mean", &InputInfo::mean, "By channel or feature, of values scaled by 1/255 where u8.")
-      .field("stddev", &InputInfo::stddev)
-      .field("columns", &InputInfo::columns, "The names of the features; empty: they have none.");
+          "shape", [](const Field& i) { return sizes_of(i.type.shape); }, "Of one sample: (C, H, W) or (features,).")
+      .computed("dtype", [](const Field& i) { return dtype_name(i.type); }, "\"u8\", \"f32\", \"i32\", ...")
+      .field("mean", &Field::mean, "By channel or feature, of values scaled by 1/255 where u8.")
+      .field("stddev", &Field::stddev)
+      .field("names", &Field::names, "The names of the classes, labels or columns; empty: they have none.")
+      .field("ids", &Field::ids, "COCO's category id of each class; empty: the data has none.")
+      .field("columns", &Field::names, "The same as `names`, of an input.");
   Record<ModelInfo>(module, "ModelInfo", "What a trained model is.")
       .field("task", &ModelInfo::task)
-      .field("input", &ModelInfo::input)
-      .field("outputs", &ModelInfo::outputs, "The names of classes, labels or numbers.")
-      .field("output_ids", &ModelInfo::output_ids, "COCO's category id of each class; empty if the data has none.");
+      .computed("fields", [](const ModelInfo& info) { return info.fields.fields; }, "All inputs and targets.")
+      .computed("input", [](const ModelInfo& info) { return info.fields.input(); }, "The first input.")
+      .computed(
+          "outputs", [](const ModelInfo& info) { return info.fields.target().names; },
+          "The names of classes, labels or numbers.")
+      .computed(
+          "output_ids", [](const ModelInfo& info) { return info.fields.target().ids; },
+          "COCO's category id of each class; empty if the data has none.");
   Record<ClassProbability>(module, "ClassProbability", "A class, and how probable it is.")
       .field("index", &ClassProbability::index)
       .field("name", &ClassProbability::name)

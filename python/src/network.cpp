@@ -37,11 +37,11 @@ DType sample_dtype(const std::string& name) {
 ModelInfo info_of(const std::string& dtype, const std::vector<int64_t>& shape, const std::vector<double>& mean,
                   const std::vector<double>& stddev, const std::vector<std::string>& outputs) {
   ModelInfo info;
-  info.input.sample = {sample_dtype(dtype), shape};
-  info.input.name = shape.size() == 3 ? "image" : "features";
-  info.input.mean = mean;
-  info.input.stddev = stddev;
-  info.outputs = outputs;
+  info.fields.input().type = {sample_dtype(dtype), shape};
+  info.fields.input().name = shape.size() == 3 ? "image" : "features";
+  info.fields.input().mean = mean;
+  info.fields.input().stddev = stddev;
+  info.fields.target().names = outputs;
   return info;
 }
 
@@ -49,13 +49,13 @@ nb::dict info_dict(const Network& network) {
   const ModelInfo& info = network.info();
   nb::dict result;
   result["task"] = network.experiment().task;
-  result["dtype"] = std::string(name_of(info.input.sample.dtype));
-  result["shape"] = nb::cast(info.input.sample.shape);
-  result["mean"] = nb::cast(info.input.mean);
-  result["stddev"] = nb::cast(info.input.stddev);
-  result["outputs"] = nb::cast(info.outputs);
-  result["target_mean"] = nb::cast(info.target_mean);
-  result["target_stddev"] = nb::cast(info.target_stddev);
+  result["dtype"] = std::string(name_of(info.fields.input().type.dtype));
+  result["shape"] = nb::cast(info.fields.input().type.shape);
+  result["mean"] = nb::cast(info.fields.input().mean);
+  result["stddev"] = nb::cast(info.fields.input().stddev);
+  result["outputs"] = nb::cast(info.fields.target().names);
+  result["target_mean"] = nb::cast(info.fields.target().mean);
+  result["target_stddev"] = nb::cast(info.fields.target().stddev);
   return result;
 }
 
@@ -94,9 +94,9 @@ void bind_network(nb::module_& module) {
              const std::vector<std::string>& outputs) {
             const InUse in_use(self, InUse::Kind::writes);
             ModelInfo info = self.network->info();
-            info.input.mean = mean;
-            info.input.stddev = stddev;
-            info.outputs = outputs;
+            info.fields.input().mean = mean;
+            info.fields.input().stddev = stddev;
+            info.fields.target().names = outputs;
             self.network->set(parse_experiment(text, origin, overrides_of(settings)), std::move(info));
           },
           nb::arg("text"), nb::arg("origin"), nb::arg("settings"), nb::arg("mean"), nb::arg("stddev"),
@@ -151,7 +151,7 @@ void bind_network(nb::module_& module) {
           [](PythonNetwork& self, const std::string& dtype) {
             const InUse in_use(self, InUse::Kind::writes);
             ModelInfo info = self.network->info();
-            info.input.sample.dtype = sample_dtype(dtype);
+            info.fields.input().type.dtype = sample_dtype(dtype);
             self.network->set(self.network->experiment(), std::move(info));
           },
           nb::arg("dtype"))

@@ -37,11 +37,13 @@ Split part_of(const PackedArray& samples, const nb::object& targets) {
                                                });
   Labels labels;
   if (nb::try_cast(targets, labels, false)) {
-    part.labels.assign(labels.data(), labels.data() + labels.shape(0));
+    const auto* const first = reinterpret_cast<const std::byte*>(labels.data());
+    part.fields[kLabelField] = {.type = {DType::i32, {static_cast<int64_t>(labels.shape(0))}},
+                                .values = {first, first + labels.shape(0) * sizeof(int32_t)}};
     return part;
   }
   const auto numbers = nb::cast<PackedArray>(targets);
-  Field field;
+  FieldValues field;
   field.type = type_of(numbers);
   field.values.resize(numbers.size() * numbers.itemsize());
   if (numbers.size() > 0) std::memcpy(field.values.data(), numbers.data(), field.values.size());
@@ -50,14 +52,10 @@ Split part_of(const PackedArray& samples, const nb::object& targets) {
 }
 
 Dataset arrays_for(const Network& network) {
-  const std::string& task = network.experiment().task;
   Dataset set;
   set.name = kArrays;
   set.source = "the calling program";
-  set.targets = task == "regression"    ? TargetKind::numbers
-                : task == "multi_label" ? TargetKind::labels
-                                        : TargetKind::one_class;
-  set.classes = static_cast<int64_t>(network.info().outputs.size());
+  set.fields.target() = network.info().fields.target();
   return set;
 }
 
@@ -85,7 +83,7 @@ class LentUser {
 // is called on the thread that waits for the training, as callbacks are: Ctrl-C reaches it there.
 class PythonBatches final : public BatchSource {
  public:
-  PythonBatches(nb::object next, std::shared_ptr<std::atomic<std::thread::id>> user, TargetKind targets)
+  PythonBatches(nb::object next, std::shared_ptr<std::atomic<std::thread::id>> user, DType targets)
       : next_(std::move(next)), user_(std::move(user)), targets_(targets) {}
   ~PythonBatches() override {
     const nb::gil_scoped_acquire lock;
@@ -94,7 +92,7 @@ class PythonBatches final : public BatchSource {
   // Before the training begins.
   void serve(Errand& errand) { errand_ = &errand; }
 
-  DType target_type() const override { return targets_ == TargetKind::numbers ? DType::f64 : DType::f32; }
+  DType target_type() const override { return targets_; }
   int64_t read(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) override {
     const auto answer = std::make_shared<Answer>();
     // The training goes on meanwhile, so what the batches come from must not read the network.
@@ -130,7 +128,7 @@ class PythonBatches final : public BatchSource {
   };
   nb::object next_;
   std::shared_ptr<std::atomic<std::thread::id>> user_;
-  TargetKind targets_;
+  DType targets_;
   Errand* errand_ = nullptr;
 };
 
@@ -164,7 +162,8 @@ void train(PythonNetwork& self, const PackedArray& samples, const nb::object& ta
   } else {
     set->train.samples = type_of(samples);
     set->train.samples.shape.front() = rows;
-    set->batches = batches = std::make_shared<PythonBatches>(next, self.user, set->targets);
+    set->batches = batches = std::make_shared<PythonBatches>(
+        next, self.user, set->fields.target().kind == "numbers" ? DType::f64 : DType::f32);
   }
   if (val_samples) {
     set->validation = part_of(*val_samples, val_targets);

@@ -8,6 +8,8 @@
 
 #include "bench/statistics.hpp"
 #include "config/checked_backends.hpp"
+#include "fields/kind.hpp"
+#include "fields/values.hpp"
 #include "nn/model.hpp"
 #include "ops/op.hpp"
 #include "tasks/task.hpp"
@@ -33,9 +35,10 @@ Dataset random_samples(const Experiment& experiment) {
   set.name = kArrays;
   set.source = "random samples";
   set.unwatched = true;
-  set.targets = tasks::find(experiment.task).target_kind();
   const Shape output = nn::output_shape(model, model.input);
-  set.classes = set.targets == TargetKind::image ? element_count(output) : output.back();
+  const fields::Kind& kind = fields::find(tasks::find(experiment.task).target_kind());
+  set.fields.target() = kind.target(fields::numbered(output.back()));
+  if (set.fields.target().type.dtype == DType::f32 && output.size() > 2) set.fields.target().type.shape = {output.begin() + 1, output.end()};
   Split& part = set.train;
   const int64_t rows = experiment.data.batch_size * experiment.accumulate;
   part.samples = {DType::f32, model.input};
@@ -46,12 +49,8 @@ Dataset random_samples(const Experiment& experiment) {
   for (float& value : values) value = static_cast<float>(generator()) / kHalf - 1;
   const auto bytes = std::as_bytes(std::span(values));
   part.values.assign(bytes.begin(), bytes.end());
-  if (set.targets == TargetKind::one_class) {
-    for (int64_t row = 0; row < rows; ++row) part.labels.push_back(static_cast<int32_t>(row % set.classes));
-  } else {
-    const TensorType type{DType::f32, {rows, set.classes}};
-    part.fields[kTargetField] = {.type = type, .values = std::vector<std::byte>(type.bytes())};
-  }
+  const Field& target = set.fields.target();
+  part.fields[target.name] = kind.blank(target, rows);
   return set;
 }
 

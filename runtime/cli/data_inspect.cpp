@@ -107,23 +107,7 @@ void write_sheet(const Dataset& set, const InspectOptions& options) {
   Experiment experiment = load_experiment(options.what, parse_settings(options.settings));
   if (!options.path.empty()) experiment.data.path = options.path;
   // Batches are shuffled: four times as many rows as the sheet has hold enough of each class almost always.
-  write_contact_sheet(augmented_samples(experiment, 4 * options.columns * set.classes), options.sheet, options.columns);
-}
-
-const char* kind_word(TargetKind kind) {
-  switch (kind) {
-    case TargetKind::numbers:
-      return "numbers";
-    case TargetKind::labels:
-      return "labels";
-    case TargetKind::image:
-      return "image";
-    case TargetKind::boxes:
-      return "boxes";
-    case TargetKind::one_class:
-      break;
-  }
-  return "one_class";
+  write_contact_sheet(augmented_samples(experiment, 4 * options.columns * set.fields.target().count()), options.sheet, options.columns);
 }
 
 Json ranges_json(const std::vector<ChannelSummary>& channels) {
@@ -134,18 +118,19 @@ Json ranges_json(const std::vector<ChannelSummary>& channels) {
   return ranges;
 }
 
-Json split_json(const Split& split, const SplitSummary& summary) {
+Json split_json(const Split& split, const SplitSummary& summary, const FieldSummary& target) {
   return {{"rows", split.rows()},
           {"type", to_string(split.samples)},
-          {"labels", summary.labels},
+          {"labels", target.counts},
           {"channels", ranges_json(summary.channels)},
-          {"targets", ranges_json(summary.targets)}};
+          {"targets", ranges_json(target.columns)}};
 }
 
 struct Part {
   const char* name;
   const Split& split;
   SplitSummary summary;
+  FieldSummary target;
 };
 
 // `name` is the name of class `number`.
@@ -163,24 +148,28 @@ void print_ranges(const std::vector<ChannelSummary>& channels, const Column& tit
   if (channels.size() > kMostChannelRows) put("and {} more\n", channels.size() - kMostChannelRows);
 }
 
+std::string upper(std::string word) {
+  for (char& c : word) c = static_cast<char>(c - 'a' + 'A');
+  return word;
+}
+
 // The number of rows of each class or label.
 void print_classes(const Dataset& set, const std::vector<Part>& parts, bool colour) {
-  const bool labels = set.targets == TargetKind::labels;
-  std::vector<Column> columns = {{labels ? "LABEL" : "CLASS", Align::right}, {"NAME"}};
-  if (set.class_names.empty()) columns.pop_back();
+  const Field& field = set.fields.target();
+  const bool named = !field.names.empty() && field.names.front() != "0";
+  std::vector<Column> columns = {{upper(parts.front().target.counted), Align::right}, {"NAME"}};
+  if (!named) columns.pop_back();
   for (const Part& part : parts) {
-    std::string title = part.name;
-    for (char& c : title) c = static_cast<char>(c - 'a' + 'A');
-    columns.push_back({title, Align::right});
+    columns.push_back({upper(part.name), Align::right});
   }
   columns.push_back({""});
   Table table(columns);
-  const std::vector<int64_t>& train = parts.front().summary.labels;
+  const std::vector<int64_t>& train = parts.front().target.counts;
   const int64_t most = train.empty() ? 1 : std::max<int64_t>(1, *std::max_element(train.begin(), train.end()));
   for (std::size_t i = 0; i < train.size(); ++i) {
     std::vector<std::string> cells = {std::to_string(i)};
-    if (!set.class_names.empty()) cells.push_back(i < set.class_names.size() ? printable(set.class_names[i]) : "");
-    for (const Part& part : parts) cells.push_back(count_text(part.summary.labels[i]));
+    if (named) cells.push_back(i < field.names.size() ? printable(field.names[i]) : "");
+    for (const Part& part : parts) cells.push_back(count_text(part.target.counts[i]));
     cells.emplace_back(static_cast<std::size_t>(30 * train[i] / most), '#');
     table.add(std::move(cells));
   }
@@ -195,8 +184,8 @@ void print_report(const Dataset& set, const std::vector<Part>& parts) {
         part.split.source == nullptr ? bytes_text(part.split.values.size())
                                      : "decoded anew each time, " + bytes_text(part.split.samples.bytes()) + " in all");
   }
-  for (std::size_t i = 0; i < std::min(kMostChannelRows, std::min(set.mean.size(), set.stddev.size())); ++i) {
-    put("normalised by channel {}: mean {:.4f}, standard deviation {:.4f}\n", i, set.mean[i], set.stddev[i]);
+  for (std::size_t i = 0; i < std::min(kMostChannelRows, std::min(set.fields.input().mean.size(), set.fields.input().stddev.size())); ++i) {
+    put("normalised by channel {}: mean {:.4f}, standard deviation {:.4f}\n", i, set.fields.input().mean[i], set.fields.input().stddev[i]);
   }
   for (const std::string& note : set.notes) put("note: {}\n", printable(note));
   if (set.batches != nullptr) return;  // patches, or varied images, are made while training
@@ -205,11 +194,11 @@ void print_report(const Dataset& set, const std::vector<Part>& parts) {
   print_ranges(
       train.channels, {features ? "FEATURE" : "CHANNEL", Align::right}, [](std::size_t i) { return std::to_string(i); },
       colour);
-  if (set.targets != TargetKind::numbers) return print_classes(set, parts, colour);
+  if (parts.front().target.columns.empty()) return print_classes(set, parts, colour);
   const auto name = [&](std::size_t i) {
-    return i < set.class_names.size() ? printable(set.class_names[i]) : std::to_string(i);
+    return i < set.fields.target().names.size() ? printable(set.fields.target().names[i]) : std::to_string(i);
   };
-  print_ranges(train.targets, {"TARGET"}, name, colour);
+  print_ranges(parts.front().target.columns, {"TARGET"}, name, colour);
 }
 
 }  // namespace
@@ -238,7 +227,9 @@ ExitCode inspect(const InspectOptions& options, bool json) {
   for (const auto& [name, split] :
        {std::pair<const char*, const Split&>{"train", set.train}, {"validation", set.validation}, {"test", set.test}}) {
     if (&split == &set.validation && split.rows() == 0) continue;
-    parts.push_back({name, split, summarize(split, set.targets == TargetKind::image ? 0 : set.classes, set.targets)});
+    SplitSummary summary = summarize(split, set.fields);
+    const FieldSummary target = summary.fields[set.fields.target().name];
+    parts.push_back({name, split, std::move(summary), target});
   }
   if (!json) {
     print_report(set, parts);
@@ -247,13 +238,13 @@ ExitCode inspect(const InspectOptions& options, bool json) {
   Json document = {{"name", set.name},
                    {"source", set.source},
                    {"fallback_of", set.fallback_of},
-                   {"targets", kind_word(set.targets)},
-                   {"classes", set.classes},
-                   {"class_names", set.class_names},
-                   {"mean", set.mean},
-                   {"stddev", set.stddev},
+                   {"targets", set.fields.target().kind},
+                   {"classes", set.fields.target().count()},
+                   {"class_names", set.fields.target().names},
+                   {"mean", set.fields.input().mean},
+                   {"stddev", set.fields.input().stddev},
                    {"notes", set.notes}};
-  for (const Part& part : parts) document[part.name] = split_json(part.split, part.summary);
+  for (const Part& part : parts) document[part.name] = split_json(part.split, part.summary, part.target);
   print_json(document);
   return ExitCode::done;
 }

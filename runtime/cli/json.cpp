@@ -376,7 +376,7 @@ Json to_json(const ClassEvalReport& report, bool with_confusion) {
     if (with_confusion) json["confusion"] = report.detection->confusion;
     return json;
   }
-  if (report.targets != TargetKind::one_class) {
+  if (report.targets != "class") {
     json["outputs"] = array_of(report.outputs);
     return json;
   }

@@ -17,6 +17,8 @@
 #include "data/registry.hpp"
 #include "data/room.hpp"
 #include "data/tar.hpp"
+#include "fields/kind.hpp"
+#include "fields/values.hpp"
 
 namespace gpunn::data {
 
@@ -68,7 +70,8 @@ Split read_batch(const Batch& batch, const Labels& labels) {
   Split split;
   split.samples = {DType::u8, {rows, 3, kSide, kSide}};
   make_room(split);
-  split.labels.reserve(static_cast<std::size_t>(rows));
+  std::vector<int32_t> classes;
+  classes.reserve(static_cast<std::size_t>(rows));
   std::vector<std::byte> block(static_cast<std::size_t>(std::min(rows, kRecordsAtATime) * record));
   for (int64_t row = 0; row < rows;) {
     const int64_t count = std::min(kRecordsAtATime, rows - row);
@@ -82,10 +85,11 @@ Split read_batch(const Batch& batch, const Labels& labels) {
                     "; expected 0 to " + std::to_string(labels.classes - 1) + ". It is damaged or no CIFAR-" +
                     (labels.bytes == 1 ? "10" : "100") + " batch");
       }
-      split.labels.push_back(label);
+      classes.push_back(label);
       std::memcpy(split.values.data() + row * kPixelBytes, at + labels.bytes, kPixelBytes);
     }
   }
+  split.fields[kLabelField] = fields::class_values(classes);
   return split;
 }
 
@@ -96,11 +100,14 @@ Split joined(std::vector<Split> parts) {
   for (const Split& part : parts) rows += part.rows();
   all.samples = {DType::u8, {rows, 3, kSide, kSide}};
   all.values.reserve(all.samples.bytes());
+  std::vector<int32_t> classes;
   for (Split& part : parts) {
     all.values.insert(all.values.end(), part.values.begin(), part.values.end());
-    all.labels.insert(all.labels.end(), part.labels.begin(), part.labels.end());
+    const std::vector<int32_t> of_part = labels_of(part);
+    classes.insert(classes.end(), of_part.begin(), of_part.end());
     part = {};
   }
+  all.fields[kLabelField] = fields::class_values(classes);
   return all;
 }
 
@@ -186,7 +193,6 @@ Dataset read_set(const fs::path& folder, const Files& files, const Labels& label
   set.source = source.string();
   set.train = take(batches, files.train, set.source);
   set.test = take(batches, files.test, set.source);
-  set.classes = labels.classes;
   if (set.train.rows() != kCifarTrainRows || set.test.rows() != kCifarTestRows) {
     set.notes.push_back(set.source + " holds " + std::to_string(set.train.rows()) + " training and " +
                         std::to_string(set.test.rows()) + " test images; the published set has 50000 and 10000");
@@ -197,9 +203,9 @@ Dataset read_set(const fs::path& folder, const Files& files, const Labels& label
 Dataset read_cifar10(const fs::path& folder, const DataConfig& /*config*/) {
   Dataset set = read_set(folder, kCifar10, {.bytes = 1, .chosen = 0, .classes = 10});
   set.name = "cifar10";
-  set.class_names = cifar10_classes();
-  set.mean = {0.4914, 0.4822, 0.4465};
-  set.stddev = {0.2470, 0.2435, 0.2616};
+  set.fields.target() = fields::target_field("class", cifar10_classes());
+  set.fields.input().mean = {0.4914, 0.4822, 0.4465};
+  set.fields.input().stddev = {0.2470, 0.2435, 0.2616};
   return set;
 }
 
@@ -207,16 +213,16 @@ Dataset read_cifar100(const fs::path& folder, const DataConfig& config) {
   const bool fine = settings_for<Cifar100Set>(config).label_mode == LabelMode::fine;
   Dataset set = read_set(folder, kCifar100, {.bytes = 2, .chosen = fine ? 1 : 0, .classes = fine ? 100 : 20});
   set.name = "cifar100";
-  set.class_names = fine ? cifar100_classes() : cifar100_superclasses();
-  set.mean = {0.5071, 0.4865, 0.4409};
-  set.stddev = {0.2673, 0.2564, 0.2762};
+  set.fields.target() = fields::target_field("class", fine ? cifar100_classes() : cifar100_superclasses());
+  set.fields.input().mean = {0.5071, 0.4865, 0.4409};
+  set.fields.input().stddev = {0.2673, 0.2564, 0.2762};
   return set;
 }
 
 DatasetSizes published_cifar_sizes(int64_t classes) {
   return {.train = {DType::u8, {kCifarTrainRows, 3, kSide, kSide}},
           .test = {DType::u8, {kCifarTestRows, 3, kSide, kSide}},
-          .classes = classes};
+          .target = fields::target_field("class", fields::numbered(classes))};
 }
 
 }  // namespace

@@ -4,20 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iomanip>
-#include <numeric>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "common/files.hpp"
 #include "data/images/image.hpp"
 #include "data/images/letters.hpp"
-#include "data/standardise.hpp"
+#include "fields/kind.hpp"
+#include "fields/standardise.hpp"
 
 namespace gpunn {
 
-using data::element_of;
+using fields::element_of;
 
 namespace {
 
@@ -25,8 +23,7 @@ constexpr int64_t kSmallestTile = 48;  // smaller images are shown in larger pix
 constexpr int64_t kLargestTile = 128;  // larger ones are scaled down
 constexpr int64_t kGap = 2;
 constexpr int64_t kSheetMargin = 8;  // on both sides of the names
-constexpr int64_t kMostSheetClasses = 100;
-constexpr std::size_t kMostNumberParts = 10;
+constexpr std::size_t kMostGroups = 100;
 constexpr uint8_t kBackground = 255, kSheetInk = 32;
 constexpr std::size_t kLongestLabel = 24;  // bytes of a class's name; a longer one is cut
 
@@ -37,7 +34,7 @@ class Pictures {
     if (split.samples.dtype == DType::u8) return;
     const std::size_t count = split.sample_bytes().size() / size_of(split.samples.dtype);
     for (std::size_t i = 0; i < count; ++i) {
-      const double number = element_of(split.samples.dtype, split.sample_bytes(), i);
+      const double number = fields::element_of(split.samples.dtype, split.sample_bytes(), i);
       low_ = i == 0 ? number : std::min(low_, number);
       high_ = i == 0 ? number : std::max(high_, number);
     }
@@ -62,7 +59,7 @@ class Pictures {
   // Of float samples, the smallest is black and the largest white.
   uint8_t value(std::span<const std::byte> sample, std::size_t at) const {
     if (split_.samples.dtype == DType::u8) return std::to_integer<uint8_t>(sample[at]);
-    const double number = element_of(split_.samples.dtype, sample, at);
+    const double number = fields::element_of(split_.samples.dtype, sample, at);
     const double range = high_ - low_;
     return range > 0 ? static_cast<uint8_t>(std::lround(255 * (number - low_) / range)) : uint8_t{0};
   }
@@ -84,66 +81,26 @@ void paint(const data::Image& picture, int64_t magnified, int64_t top, int64_t l
   }
 }
 
-// Pictures side by side, with what stands beside them.
-struct SheetRow {
-  std::string label;
-  std::vector<std::size_t> rows;
-};
-
-double target_at(const Split& split, std::size_t row, std::size_t column) {
-  const Field& field = split.fields.at(kTargetField);
-  return element_of(field.type.dtype, field.values, row * static_cast<std::size_t>(field.type.shape[1]) + column);
-}
-
-// A row a class or label.
-std::vector<SheetRow> rows_by_class(const Dataset& set, std::size_t most) {
-  std::vector<SheetRow> sheet;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(std::min(set.classes, kMostSheetClasses)); ++i) {
-    SheetRow row{i < set.class_names.size() ? set.class_names[i] : std::to_string(i), {}};
-    for (std::size_t r = 0; r < static_cast<std::size_t>(set.train.rows()) && row.rows.size() < most; ++r) {
-      const bool has = set.targets == TargetKind::labels ? target_at(set.train, r, i) > 0
-                                                         : set.train.labels[r] == static_cast<int32_t>(i);
-      if (has) row.rows.push_back(r);
-    }
-    sheet.push_back(std::move(row));
+// Groups with at least a name, which is cut if it is long.
+std::vector<fields::RowGroup> sheet_rows(const Dataset& set, int64_t columns) {
+  const Field& target = set.fields.target();
+  const auto values = set.train.fields.find(target.name);
+  std::vector<fields::RowGroup> groups;
+  if (values != set.train.fields.end()) {
+    groups = fields::kind_of(target).groups(target, values->second, static_cast<std::size_t>(columns));
   }
-  return sheet;
-}
-
-// Equal parts of the samples by their first target column, the smallest first.
-std::vector<SheetRow> rows_by_number(const Dataset& set, std::size_t most) {
-  std::vector<std::size_t> order(static_cast<std::size_t>(set.train.rows()));
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto number = [&](std::size_t row) { return target_at(set.train, row, 0); };
-  std::ranges::stable_sort(order, {}, number);
-  const std::size_t parts = std::min(order.size(), kMostNumberParts);
-  std::vector<SheetRow> sheet;
-  for (std::size_t i = 0; i < parts; ++i) {
-    const std::size_t first = i * order.size() / parts, end = (i + 1) * order.size() / parts;
-    std::ostringstream label;
-    label << std::setprecision(4) << number(order[first]) << " to " << number(order[end - 1]);
-    SheetRow row{label.str(), {}};
-    for (std::size_t at = first; at < std::min(end, first + most); ++at) row.rows.push_back(order[at]);
-    sheet.push_back(std::move(row));
+  if (groups.size() > kMostGroups) groups.resize(kMostGroups);
+  for (fields::RowGroup& group : groups) {
+    if (group.name.size() > kLongestLabel) group.name = group.name.substr(0, kLongestLabel - 3) + "...";
   }
-  return sheet;
-}
-
-std::vector<SheetRow> sheet_rows(const Dataset& set, int64_t columns) {
-  const auto most = static_cast<std::size_t>(columns);
-  std::vector<SheetRow> sheet =
-      set.targets == TargetKind::numbers ? rows_by_number(set, most) : rows_by_class(set, most);
-  for (SheetRow& row : sheet) {
-    if (row.label.size() > kLongestLabel) row.label = row.label.substr(0, kLongestLabel - 3) + "...";
-  }
-  return sheet;
+  return groups;
 }
 
 }  // namespace
 
 void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, int64_t columns) {
   const Split& split = set.train;
-  if (set.targets == TargetKind::image || set.targets == TargetKind::boxes) {
+  if (set.batches != nullptr) {
     throw Error(
         "a contact sheet is of samples that are there beforehand; those of '" + set.name + "' are made while training",
         ExitCode::usage);
@@ -161,9 +118,9 @@ void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, 
   };
   const int64_t rows_of_picture = scaled(shape[2]), columns_of_picture = scaled(shape[3]);
   const data::Lettering lettering{.ink = kSheetInk};
-  const std::vector<SheetRow> rows = sheet_rows(set, columns);
+  const std::vector<fields::RowGroup> rows = sheet_rows(set, columns);
   int64_t label_width = 0;
-  for (const SheetRow& row : rows) label_width = std::max(label_width, lettering.width(row.label));
+  for (const fields::RowGroup& row : rows) label_width = std::max(label_width, lettering.width(row.name));
   const int64_t left = kSheetMargin + label_width + kSheetMargin;
   const int64_t tile_height = std::max(rows_of_picture * magnified, lettering.height()) + kGap;
   const int64_t tile_width = columns_of_picture * magnified + kGap;
@@ -174,9 +131,9 @@ void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, 
   std::fill(sheet.values.begin(), sheet.values.end(), kBackground);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const int64_t top = kGap + static_cast<int64_t>(i) * tile_height;
-    lettering.draw(rows[i].label, top + (tile_height - kGap - lettering.height()) / 2, kSheetMargin, sheet);
+    lettering.draw(rows[i].name, top + (tile_height - kGap - lettering.height()) / 2, kSheetMargin, sheet);
     for (std::size_t column = 0; column < rows[i].rows.size(); ++column) {
-      paint(data::resize(pictures[rows[i].rows[column]], rows_of_picture, columns_of_picture), magnified, top,
+      paint(data::resize(pictures[static_cast<std::size_t>(rows[i].rows[column])], rows_of_picture, columns_of_picture), magnified, top,
             left + static_cast<int64_t>(column) * tile_width, sheet);
     }
   }

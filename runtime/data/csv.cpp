@@ -85,13 +85,6 @@ void CsvReader::read_quoted(std::string& field) {
   if (!ends) fail("expected the delimiter behind a closing double quote, found '" + std::string(1, text_[at_]) + "'");
 }
 
-std::optional<double> number_of(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  const std::optional<double> value = parse_number<double>(text);
-  if (!value || !std::isfinite(static_cast<float>(*value))) return std::nullopt;
-  return value;
-}
-
 char delimiter_of(Delimiter delimiter) {
   switch (delimiter) {
     case Delimiter::semicolon:

@@ -40,9 +40,6 @@ class CsvReader {
   int64_t line_ = 0, next_line_ = 1;
 };
 
-// The number that a field holds, if the field holds nothing else and f32 has the number's magnitude.
-std::optional<double> number_of(std::string_view text);
-
 char delimiter_of(Delimiter delimiter);
 
 }  // namespace gpunn::data

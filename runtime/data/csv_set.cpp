@@ -12,6 +12,7 @@
 #include "data/table.hpp"
 #include "data/table_keys.hpp"
 #include "data/target_columns.hpp"
+#include "fields/kind.hpp"
 
 namespace gpunn::data {
 
@@ -21,7 +22,7 @@ namespace {
 struct Rows {
   std::vector<std::string> columns;
   std::vector<double> values;  // of all columns but the targets
-  std::unique_ptr<TargetColumns> targets;
+  std::unique_ptr<fields::CellReader> targets;
   int64_t rows = 0, features = 0;
 };
 
@@ -35,7 +36,7 @@ Rows read_rows(const std::filesystem::path& file, const CsvSet& settings, const 
   for (std::vector<std::string> fields; table.next(fields); ++rows.rows) {
     for (std::size_t i = 0; i < fields.size(); ++i) {
       if (rows.targets->has(i)) continue;
-      const std::optional<double> value = number_of(fields[i]);
+      const std::optional<double> value = fields::number_of(fields[i]);
       if (!value) {
         table.refuse(fields[i], i, "a number",
                      "every column but " + rows.targets->text() + " has to hold finite numbers, up to 3.4e38");
@@ -48,12 +49,12 @@ Rows read_rows(const std::filesystem::path& file, const CsvSet& settings, const 
   return rows;
 }
 
-Split split_of(const Rows& rows, const std::vector<std::string>& names) {
+Split split_of(const Rows& rows, const Field& target) {
   Split split;
   split.samples = {DType::f64, {rows.rows, rows.features}};
   make_room(split);
   std::memcpy(split.values.data(), rows.values.data(), split.values.size());
-  rows.targets->put_into(split, names);
+  split.fields[target.name] = rows.targets->values(target.names);
   return split;
 }
 
@@ -64,17 +65,15 @@ Dataset read_csv(const DataConfig& config) {
   Dataset set;
   set.name = "csv";
   set.source = config.path.string();
-  set.targets = choice.kind;
-  set.class_names = train.targets->names();
-  set.classes = static_cast<int64_t>(set.class_names.size());
+  const Field& target = set.fields.target() = fields::target_field(choice.kind, train.targets->names());
   for (std::size_t i = 0; settings.header && i < train.columns.size(); ++i) {
-    if (!train.targets->has(i)) set.columns.push_back(train.columns[i]);
+    if (!train.targets->has(i)) set.fields.input().names.push_back(train.columns[i]);
   }
-  set.train = split_of(train, set.class_names);
+  set.train = split_of(train, target);
   if (!config.test_path.empty()) {
     const Rows test = read_rows(config.test_path, settings, choice);
     require_same_columns(config.test_path, test.columns, config.path, train.columns);
-    set.test = split_of(test, set.class_names);
+    set.test = split_of(test, target);
   }
   take_test_share(set, config);
   return set;

@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "data/images/image.hpp"
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 
 namespace gpunn {
 

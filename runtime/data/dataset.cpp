@@ -15,7 +15,7 @@
 #include "data/room.hpp"
 #include "data/rows.hpp"
 #include "data/statistics.hpp"
-#include "data/target_columns.hpp"
+#include "fields/kind.hpp"
 
 namespace gpunn {
 
@@ -86,16 +86,11 @@ const data::DatasetRow& find_checked(const DataConfig& config) {
   return row;
 }
 
-Split blank_split(const TensorType& samples, const data::DatasetSizes& sizes) {
+Split blank_split(const TensorType& samples, const Field& target) {
   Split split;
   split.samples = samples;
   data::make_room(split);
-  const int64_t classes = sizes.classes;
-  if (sizes.targets != TargetKind::one_class) {
-    data::set_label_targets(split, std::vector<float>(static_cast<std::size_t>(split.rows() * classes)), classes);
-    return split;
-  }
-  for (int64_t row = 0; row < split.rows(); ++row) split.labels.push_back(static_cast<int32_t>(row % classes));
+  split.fields[target.name] = fields::kind_of(target).blank(target, split.rows());
   return split;
 }
 
@@ -107,12 +102,11 @@ Dataset blank(const data::DatasetRow& row, const DataConfig& config) {
   set.name = row.name;
   set.source = "the registry";
   set.from_registry = row.origin == data::Origin::published;
-  set.train = blank_split(sizes.train, sizes);
-  set.test = blank_split(sizes.test, sizes);
-  set.targets = sizes.targets;
-  set.classes = sizes.classes;
-  set.mean.assign(channels, 0.0);
-  set.stddev.assign(channels, 1.0);
+  set.train = blank_split(sizes.train, sizes.target);
+  set.test = blank_split(sizes.test, sizes.target);
+  set.fields.target() = sizes.target;
+  set.fields.input().mean.assign(channels, 0.0);
+  set.fields.input().stddev.assign(channels, 1.0);
   return set;
 }
 
@@ -122,8 +116,8 @@ Dataset as_configured(Dataset set, const DataConfig& config) {
   keep_first(set.train, config.train_limit, "train_limit");
   keep_first(set.test, config.test_limit, "test_limit");
   keep_first(set.validation, config.test_limit, "test_limit");
-  if (set.mean.empty() && config.mean.empty()) data::normalise_by_training_samples(set);
-  if (set.targets != TargetKind::numbers) return set;
+  if (set.fields.input().mean.empty() && config.mean.empty()) data::normalise_by_training_samples(set);
+  if (!fields::kind_of(set.fields.target()).is_scaled()) return set;
   if (config.scale_targets) {
     data::measure_targets(set);
   } else {
@@ -141,7 +135,7 @@ Dataset load_dataset(const DataConfig& config) {
 
 Dataset load_sizes(const DataConfig& config) {
   const data::DatasetRow& row = find_checked(config);
-  if (row.learnt) {  // whose sizes are those of the images
+  if (!row.learnt.empty()) {  // whose sizes are those of the images
     if (row.origin != data::Origin::published) return as_configured(row.make(config), config);
     const data::Search search = data::locate(row, config.path);
     return as_configured(
@@ -164,17 +158,18 @@ Dataset prepare_arrays(Dataset dataset, const DataConfig& config) {
           ExitCode::usage);
     }
     const auto channels = static_cast<std::size_t>(dataset.train.samples.shape[1]);
-    if (dataset.targets == TargetKind::numbers && config.scale_targets && dataset.target_mean.empty()) {
+    if (fields::kind_of(dataset.fields.target()).is_scaled() && config.scale_targets &&
+        dataset.fields.target().mean.empty()) {
       dataset.notes.push_back("WARNING: " + dataset.source +
                               ": batches that come while training are not measured, so targets keep their units in "
                               "place of data.scale_targets: true. Scale them, or train on arrays first");
     }
-    if (dataset.mean.empty()) {
+    if (dataset.fields.input().mean.empty()) {
       dataset.notes.push_back("WARNING: " + dataset.source +
                               ": batches that come while training are not measured, so samples keep their units. Give "
                               "their mean and standard deviation, or train on arrays first");
-      dataset.mean.assign(channels, 0.0);
-      dataset.stddev.assign(channels, 1.0);
+      dataset.fields.input().mean.assign(channels, 0.0);
+      dataset.fields.input().stddev.assign(channels, 1.0);
     }
     return dataset;
   }

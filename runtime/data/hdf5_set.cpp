@@ -16,8 +16,10 @@
 #include "data/own_data.hpp"
 #include "data/registry.hpp"
 #include "data/room.hpp"
-#include "data/standardise.hpp"
+#include "fields/kind.hpp"
+#include "fields/standardise.hpp"
 #include "data/target_columns.hpp"
+#include "fields/values.hpp"
 
 namespace gpunn::data {
 
@@ -120,7 +122,7 @@ class Samples {
                                       [](T value) { return std::isfinite(static_cast<float>(value)); });
     if (bad == values.end()) return;
     const int64_t row = first_row + (bad - values.begin()) / row_elements;
-    throw Error(array_.name() + ": row " + std::to_string(row) + " has " + non_finite_text(static_cast<double>(*bad)) +
+    throw Error(array_.name() + ": row " + std::to_string(row) + " has " + fields::non_finite_text(static_cast<double>(*bad)) +
                 "; samples must be finite. Replace or leave out what is not");
   }
 
@@ -129,61 +131,26 @@ class Samples {
   bool last_ = false;
 };
 
-std::vector<int32_t> read_labels(const Hdf5Array& array) {
-  const Shape& shape = array.shape();
-  if (shape.size() > 2 || (shape.size() == 2 && shape[1] != 1)) {
-    throw Error(array.name() + ": expected a class a row, [rows], found " + to_string(shape) +
-                (shape.size() == 2 ? "; of one-hot rows write the number of the 1" : ""));
-  }
-  if (!array.integers()) throw Error(array.name() + ": expected classes as integers, found floating-point numbers");
-  require_memory(static_cast<uint64_t>(shape[0]) * sizeof(int64_t), array.name() + ": the classes", "write fewer");
-  // Classes are few; what does not fit 64 bits is no class.
-  std::vector<int64_t> wide(static_cast<std::size_t>(shape[0]));
-  array.read_rows(0, shape[0], H5T_NATIVE_INT64, wide.data());
-  std::vector<int32_t> labels;
-  labels.reserve(wide.size());
-  for (std::size_t row = 0; row < wide.size(); ++row) {
-    if (wide[row] < 0 || wide[row] >= kMostHdf5Classes) {
-      throw Error(array.name() + ": the class of row " + std::to_string(row) + " is " + std::to_string(wide[row]) +
-                  "; expected 0 to " + std::to_string(kMostHdf5Classes - 1));
-    }
-    labels.push_back(static_cast<int32_t>(wide[row]));
-  }
-  return labels;
-}
+// An array as the kinds of fields read it.
+class Hdf5Source : public fields::ArraySource {
+ public:
+  explicit Hdf5Source(const Hdf5Array& array) : array_(array) {}
+  std::string name() const override { return array_.name(); }
+  const Shape& shape() const override { return array_.shape(); }
+  bool integers() const override { return array_.integers(); }
+  std::vector<int64_t> read_integers() const override { return read<int64_t>(H5T_NATIVE_INT64); }
+  std::vector<double> read_numbers() const override { return read<double>(H5T_NATIVE_DOUBLE); }
 
-// [rows] or [rows, outputs] of numbers, or of 0 and 1.
-void read_targets(const Hdf5Array& array, TargetKind kind, Split& split) {
-  const Shape& shape = array.shape();
-  const bool labels = kind == TargetKind::labels;
-  if (shape.size() != 2 && (labels || shape.size() != 1)) {
-    throw Error(array.name() + ": expected " +
-                (labels ? "a 0 or 1 for each label of a row, [rows, labels]" : "numbers, [rows] or [rows, columns]") +
-                ", found " + to_string(shape));
+ private:
+  template <class T>
+  std::vector<T> read(hid_t type) const {
+    std::vector<T> numbers(static_cast<std::size_t>(element_count(array_.shape())));
+    array_.read_rows(0, array_.shape()[0], type, numbers.data());
+    return numbers;
   }
-  const int64_t outputs = shape.size() == 2 ? shape[1] : 1;
-  if (outputs > kMostHdf5Classes) {
-    throw Error(array.name() + ": expected at most " + std::to_string(kMostHdf5Classes) + " targets a row, found " +
-                std::to_string(outputs));
-  }
-  require_memory(static_cast<uint64_t>(shape[0] * outputs) * sizeof(double), array.name() + ": the targets",
-                 "write fewer");
-  std::vector<double> values(static_cast<std::size_t>(shape[0] * outputs));
-  array.read_rows(0, shape[0], H5T_NATIVE_DOUBLE, values.data());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const bool sound = labels ? values[i] == 0 || values[i] == 1 : std::isfinite(static_cast<float>(values[i]));
-    if (sound) continue;
-    const auto columns = static_cast<std::size_t>(outputs);
-    throw Error(
-        array.name() + ": row " + std::to_string(i / columns) + ", column " + std::to_string(i % columns) +
-        ": expected " + (labels ? "0 or 1" : "a finite number") + ", found " +
-        (std::isfinite(static_cast<float>(values[i])) ? std::to_string(values[i]) : non_finite_text(values[i])) + "; " +
-        (labels ? "the task multi_label has a column for each label, 1 where the row has it"
-                : "the task regression learns numbers. Leave such rows out"));
-  }
-  if (labels) return set_label_targets(split, {values.begin(), values.end()}, outputs);
-  set_number_targets(split, values, outputs);
-}
+
+  const Hdf5Array& array_;
+};
 
 struct ArrayNames {
   std::string samples, labels;
@@ -197,12 +164,8 @@ Split read_part(const Hdf5File& file, const ArrayNames& names, const DataConfig&
                 " rows and " + in_quotes(labels_name) + " " + std::to_string(labels.shape()[0]) + "; they must agree");
   }
   Split split;
-  const TargetKind kind = target_kind(config);
-  if (kind == TargetKind::one_class) {
-    split.labels = read_labels(labels);
-  } else {
-    read_targets(labels, kind, split);
-  }
+  const std::string kind = target_kind(config);
+  split.fields[fields::target_field(kind, {}).name] = fields::find(kind).read(Hdf5Source(labels));
   Samples(samples, settings_for<Hdf5Set>(config).layout).read(split);
   return split;
 }
@@ -218,23 +181,29 @@ void require_names(const Hdf5File& file, const Hdf5Set& settings) {
   }
 }
 
+// The columns of a part's targets; of classes, one more than the largest.
+int64_t outputs_in(const FieldValues& targets) {
+  if (targets.type.shape.size() > 1) return targets.type.shape[1];
+  const std::vector<int32_t> classes = fields::numbers_in<int32_t>(targets);
+  return classes.empty() ? 0 : int64_t{1} + *std::ranges::max_element(classes);
+}
+
 // Arrays have no names for classes, labels or columns.
-void name_outputs(Dataset& set, const Hdf5Set& settings) {
-  for (const Split* split : {&set.train, &set.test}) {
-    for (const int32_t label : split->labels) set.classes = std::max<int64_t>(set.classes, label + 1);
-    const auto field = split->fields.find(kTargetField);
-    if (field == split->fields.end()) continue;
-    const int64_t outputs = field->second.type.shape[1];
-    if (set.classes > 0 && outputs != set.classes) {
-      throw Error(set.source + ": the training rows have " + std::to_string(set.classes) +
-                  " targets each and the test rows " + std::to_string(outputs) + "; they must agree");
+Field target_of(const Dataset& set, const std::string& kind, const Hdf5Set& settings) {
+  const std::string name = fields::target_field(kind, {}).name;
+  const FieldValues& train = set.train.fields.at(name);
+  int64_t outputs = outputs_in(train);
+  if (const auto test = set.test.fields.find(name); test != set.test.fields.end()) {
+    const int64_t of_test = outputs_in(test->second);
+    if (train.type.shape.size() == 1) {
+      outputs = std::max(outputs, of_test);
+    } else if (of_test != outputs) {
+      throw Error(set.source + ": the training rows have " + std::to_string(outputs) +
+                  " targets each and the test rows " + std::to_string(of_test) + "; they must agree");
     }
-    set.classes = outputs;
   }
-  const bool one_number = set.targets == TargetKind::numbers && set.classes == 1;
-  for (int64_t i = 0; i < set.classes; ++i) {
-    set.class_names.push_back(one_number ? settings.train_labels : std::to_string(i));
-  }
+  const bool one_number = fields::find(kind).is_scaled() && outputs == 1;
+  return fields::target_field(kind, one_number ? std::vector{settings.train_labels} : fields::numbered(outputs));
 }
 
 Dataset read_arrays(const DataConfig& config) {
@@ -242,7 +211,6 @@ Dataset read_arrays(const DataConfig& config) {
   Dataset set;
   set.name = "hdf5";
   set.source = config.path.string();
-  set.targets = target_kind(config);
   const ArrayNames train_names{settings.train_samples, settings.train_labels};
   const ArrayNames test_names{settings.test_samples, settings.test_labels};
   {
@@ -259,12 +227,12 @@ Dataset read_arrays(const DataConfig& config) {
   }
   const Shape& train = set.train.samples.shape;
   const Shape& test = set.test.samples.shape;
-  if (set.test.rows() > 0 && (device_type(set.train.samples).dtype != device_type(set.test.samples).dtype ||
+  if (set.test.rows() > 0 && (fields::device_type(set.train.samples).dtype != fields::device_type(set.test.samples).dtype ||
                               !std::equal(train.begin() + 1, train.end(), test.begin() + 1, test.end()))) {
     throw Error(set.source + ": training samples are " + to_string(set.train.samples) + " and test samples " +
                 to_string(set.test.samples) + "; they may differ in the number of rows alone");
   }
-  name_outputs(set, settings);
+  set.fields.target() = target_of(set, target_kind(config), settings);
   take_test_share(set, config);
   return set;
 }

@@ -15,7 +15,7 @@
 #include "common/text.hpp"
 #include "data/images/image.hpp"
 #include "data/own_data.hpp"
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 #include "data/room.hpp"
 #include "data/rows.hpp"
 
@@ -137,14 +137,15 @@ void ImageDecoder::decode(const std::vector<fs::path>& files, Split& split, std:
 void ImageDecoder::settle_damaged(const Dataset& set, std::vector<std::string>& notes) const {
   damaged_files_.settle(root_.string(), notes);
   if (damaged_files_.found().empty()) return;
-  std::vector<bool> there(static_cast<std::size_t>(set.classes));
-  for (const int32_t label : set.train.labels) there[static_cast<std::size_t>(label)] = true;
+  std::vector<bool> there(static_cast<std::size_t>(set.fields.target().count()));
+  const std::vector<int32_t> classes = labels_of(set.train);
+  for (const int32_t label : classes) there[static_cast<std::size_t>(label)] = true;
   const auto lost = std::find(there.begin(), there.end(), false);
-  if (set.train.rows() > 0 && (set.train.labels.empty() || lost == there.end())) return;
+  if (set.train.rows() > 0 && (classes.empty() || lost == there.end())) return;
   throw Error(root_.string() + ": all training images" +
               (set.train.rows() == 0
                    ? ""
-                   : " of the class " + in_quotes(set.class_names[static_cast<std::size_t>(lost - there.begin())])) +
+                   : " of the class " + in_quotes(set.fields.target().names[static_cast<std::size_t>(lost - there.begin())])) +
               " are damaged and left out (data.damaged)\n  " + join(notes, "\n  "));
 }
 

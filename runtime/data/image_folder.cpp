@@ -13,6 +13,8 @@
 #include "data/own_data.hpp"
 #include "data/registry.hpp"
 #include "data/table_keys.hpp"
+#include "fields/kind.hpp"
+#include "fields/values.hpp"
 
 namespace gpunn::data {
 
@@ -27,8 +29,7 @@ constexpr int64_t kRefusedSide = 0;  // what the key makes of a size that is no 
 Dataset read_class_folders(const DataConfig& config, ImageDecoder& decoder) {
   FolderScan scan = scan_image_folder(part_folders(config, Contents::classes));
   Dataset set;
-  set.classes = static_cast<int64_t>(scan.classes.size());
-  set.class_names = std::move(scan.classes);
+  set.fields.target() = fields::target_field("class", std::move(scan.classes));
   set.notes = std::move(scan.notes);
   const std::size_t all = scan.train.size() + scan.validation.size() + scan.test.size();
   std::vector<fs::path> train;
@@ -37,10 +38,12 @@ Dataset read_class_folders(const DataConfig& config, ImageDecoder& decoder) {
   const auto decode = [&](const std::vector<LabelledFile>& labelled, Split& split) {
     if (labelled.empty()) return;
     std::vector<fs::path> files;
+    std::vector<int32_t> classes;
     for (const LabelledFile& one : labelled) {
       files.push_back(one.file);
-      split.labels.push_back(one.label);
+      classes.push_back(one.label);
     }
+    split.fields[kLabelField] = fields::class_values(classes);
     decoder.decode(files, split, set.notes);
   };
   decode(scan.train, set.train);
@@ -54,15 +57,14 @@ Dataset read_listed_images(const DataConfig& config, const ImageFolderSet& setti
   Dataset set;
   const TargetChoice choice = target_choice(config, settings);
   const ImageList train = read_image_list(settings.targets, config.path, settings, choice);
-  set.class_names = train.targets->names();
-  set.classes = static_cast<int64_t>(set.class_names.size());
-  train.targets->put_into(set.train, set.class_names);
+  Field& target = set.fields.target() = fields::target_field(target_kind(config), train.targets->names());
+  set.train.fields[target.name] = train.targets->values(target.names);
   std::optional<ImageList> test;
   if (!settings.test_targets.empty()) {
     const fs::path& folder = config.test_path.empty() ? config.path : config.test_path;
     test = read_image_list(settings.test_targets, folder, settings, choice);
     require_same_columns(settings.test_targets, test->columns, settings.targets, train.columns);
-    test->targets->put_into(set.test, set.class_names);
+    set.test.fields[target.name] = test->targets->values(target.names);
   }
   decoder.choose(train.files.size() + (test ? test->files.size() : 0), train.files, config, set.notes);
   decoder.decode(train.files, set.train, set.notes);
@@ -72,8 +74,7 @@ Dataset read_listed_images(const DataConfig& config, const ImageFolderSet& setti
 
 Dataset read_image_folder(const DataConfig& config) {
   const ImageFolderSet settings = settings_for<ImageFolderSet>(config);
-  const TargetKind kind = target_kind(config);
-  if (settings.targets.empty() && kind != TargetKind::one_class) {
+  if (settings.targets.empty() && !fields::find(target_kind(config)).is_named_by_folders()) {
     throw Error("the task " + config.task + " with data.dataset image_folder needs data.targets: a CSV table whose " +
                     "first column names images beneath data.path and whose others are what is learnt",
                 ExitCode::usage);
@@ -81,10 +82,9 @@ Dataset read_image_folder(const DataConfig& config) {
   ImageDecoder decoder(settings, config.path, config.damaged);
   Dataset set =
       settings.targets.empty() ? read_class_folders(config, decoder) : read_listed_images(config, settings, decoder);
-  set.targets = kind;
   set.name = "image_folder";
   set.source = config.path.string();
-  set.fit = {.crop = true, .shorter_side = settings.shorter_side};
+  set.fields.input().fit = {.crop = true, .shorter_side = settings.shorter_side};
   decoder.settle_damaged(set, set.notes);
   decoder.settle_channels({&set.train, &set.validation, &set.test}, set.notes);
   take_test_share(set, config);
@@ -153,7 +153,7 @@ void check_image_table(const DataConfig& config, const ImageFolderSet& settings,
   for (const std::string& key : unused) {
     found.add(given.place(key), key + " is for the table data.targets; give that too");
   }
-  if (target_kind(config) != TargetKind::one_class) {
+  if (!fields::find(target_kind(config)).is_named_by_folders()) {
     found.add(given.place("data.dataset"), "the task " + config.task +
                                                " with data.dataset image_folder needs data.targets: a CSV table of "
                                                "images and what is learnt of them");

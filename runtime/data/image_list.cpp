@@ -27,7 +27,7 @@ struct Missing {
                      std::to_string(missing.size()) + " of the " + std::to_string(rows) + " images listed are not in " +
                      folder.string() + ":";
   for (std::size_t i = 0; i < std::min(missing.size(), kMostMissingNamed); ++i) {
-    text += (i > 0 ? ", " : " ") + shown(missing[i].name) + " (line " + std::to_string(missing[i].line) + ")";
+    text += (i > 0 ? ", " : " ") + fields::shown(missing[i].name) + " (line " + std::to_string(missing[i].line) + ")";
   }
   if (missing.size() > kMostMissingNamed) text += ", ...";
   throw Error(text + "; names are relative to data.path. Put the files there or leave their lines out",
@@ -48,7 +48,7 @@ ImageList read_image_list(const fs::path& table_file, const fs::path& folder, co
     if (name.empty()) table.fail("the first column, " + table.column(0) + ", names an image; it is empty");
     const fs::path file = (folder / name).lexically_normal();
     const auto [other, is_new] = lines.emplace(file, table.line());
-    if (!is_new) table.fail("the image " + shown(name) + " is in line " + std::to_string(other->second) + ", too");
+    if (!is_new) table.fail("the image " + fields::shown(name) + " is in line " + std::to_string(other->second) + ", too");
     if (!files::is_file(file)) missing.push_back({table.line(), name});
     list.files.push_back(file);
     list.targets->add(table, fields);

@@ -15,7 +15,7 @@ namespace gpunn::data {
 struct ImageList {
   std::vector<std::string> columns;
   std::vector<std::filesystem::path> files;
-  std::unique_ptr<TargetColumns> targets;
+  std::unique_ptr<fields::CellReader> targets;
 };
 
 // Files are relative to `folder`. Throws Error, with the line, if one is listed twice, and Error(missing) with all that

@@ -10,6 +10,8 @@
 
 #include "common/input_file.hpp"
 #include "data/idx.hpp"
+#include "fields/kind.hpp"
+#include "fields/values.hpp"
 
 namespace gpunn::data {
 
@@ -77,11 +79,10 @@ Dataset read_folder(const fs::path& folder, const char* name, std::vector<std::s
     throw Error(folder.string() + ": training images are " + to_string(train) + " and test images " + to_string(part) +
                 "; heights and widths must agree");
   }
-  set.classes = kMnistClasses;
-  set.class_names = std::move(class_names);
-  set.mean = {mean};
-  set.stddev = {stddev};
-  set.light_on_dark = true;
+  set.fields.target() = fields::target_field("class", std::move(class_names));
+  set.fields.input().mean = {mean};
+  set.fields.input().stddev = {stddev};
+  set.fields.input().light_on_dark = true;
   return set;
 }
 
@@ -98,7 +99,7 @@ Dataset read_fashion_mnist(const fs::path& folder, const DataConfig& /*config*/)
 
 // Of both sets.
 DatasetSizes published_mnist_sizes(const DataConfig& /*config*/) {
-  return {.train = {DType::u8, {60000, 1, 28, 28}}, .test = {DType::u8, {10000, 1, 28, 28}}, .classes = kMnistClasses};
+  return {.train = {DType::u8, {60000, 1, 28, 28}}, .test = {DType::u8, {10000, 1, 28, 28}}, .target = fields::target_field("class", fields::numbered(kMnistClasses))};
 }
 
 }  // namespace
@@ -118,15 +119,17 @@ Split read_mnist_split(const fs::path& folder, const std::string& part) {
   Split split;
   split.samples = {DType::u8, {shape[0], 1, shape[1], shape[2]}};
   split.values = std::move(images.values);
-  split.labels.reserve(labels.values.size());
+  std::vector<int32_t> classes;
+  classes.reserve(labels.values.size());
   for (std::size_t row = 0; row < labels.values.size(); ++row) {
     const int label = std::to_integer<int>(labels.values[row]);
     if (label >= kMnistClasses) {
       throw Error(label_file.string() + ": the label of row " + std::to_string(row) + " is " + std::to_string(label) +
                   "; expected 0 to " + std::to_string(kMnistClasses - 1));
     }
-    split.labels.push_back(label);
+    classes.push_back(label);
   }
+  split.fields[kLabelField] = fields::class_values(classes);
   return split;
 }
 

@@ -22,9 +22,9 @@ std::string number_text(double number) {
   return text.str();
 }
 
-double largest_of(const Moments& moments) { return std::max(std::abs(moments.low), std::abs(moments.high)); }
+double largest_of(const fields::Moments& moments) { return std::max(std::abs(moments.low), std::abs(moments.high)); }
 
-bool is_coarse_for(const Moments& moments, DType type) {
+bool is_coarse_for(const fields::Moments& moments, DType type) {
   const double largest = largest_of(moments);
   // The steps of a column that became constant are larger than what the column held.
   return moments.stddev > 0 ? is_coarse(largest, moments.stddev, type) : step_at(largest, type) > kStepOfIntegers;
@@ -32,7 +32,7 @@ bool is_coarse_for(const Moments& moments, DType type) {
 
 // Adds a note for each of the columns whose numbers lie too far apart in this type.
 template <class Name>
-void note_coarse(Dataset& set, const std::vector<Moments>& columns, DType type, const Name& name_of_column,
+void note_coarse(Dataset& set, const std::vector<fields::Moments>& columns, DType type, const Name& name_of_column,
                  const std::string& what, const std::string& advice) {
   std::size_t coarse = 0;
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -51,7 +51,7 @@ void note_coarse(Dataset& set, const std::vector<Moments>& columns, DType type, 
 
 auto target_namer(const Dataset& set) {
   return [&set](std::size_t i) {
-    return "target " + (i < set.class_names.size() ? in_quotes(set.class_names[i]) : std::to_string(i));
+    return "target " + (i < set.fields.target().names.size() ? in_quotes(set.fields.target().names[i]) : std::to_string(i));
   };
 }
 
@@ -76,49 +76,49 @@ bool is_coarse(double largest, double stddev, DType type) {
 }
 
 void normalise_by_training_samples(Dataset& set) {
-  set.mean.clear();
-  set.stddev.clear();
+  set.fields.input().mean.clear();
+  set.fields.input().stddev.clear();
   const Split& train = set.train;
   if (train.samples.dtype == DType::u8) {
-    for (const ChannelSummary& channel : summarize(train, set.classes).channels) {
-      set.mean.push_back(channel.mean / 255);
-      set.stddev.push_back(channel.stddev > 0 ? channel.stddev / 255 : 1);  // a constant stays one
+    for (const ChannelSummary& channel : summarize(train, set.fields).channels) {
+      set.fields.input().mean.push_back(channel.mean / 255);
+      set.fields.input().stddev.push_back(channel.stddev > 0 ? channel.stddev / 255 : 1);  // a constant stays one
     }
     return;
   }
   const Split measured = train.source != nullptr ? evenly_spread(train, kMeasuredSamples) : Split();
   const Split& split = train.source != nullptr ? measured : train;
-  const std::vector<Moments> channels = moments_of(split.samples, split.sample_bytes());
-  for (const Moments& channel : channels) {
-    set.mean.push_back(channel.centre());
-    set.stddev.push_back(channel.unit());
+  const std::vector<fields::Moments> channels = fields::moments_of(split.samples, split.sample_bytes());
+  for (const fields::Moments& channel : channels) {
+    set.fields.input().mean.push_back(channel.centre());
+    set.fields.input().stddev.push_back(channel.unit());
   }
   const DType type = train.rounded_to.value_or(train.samples.dtype);
   const auto name = [&](std::size_t i) {
-    if (i < set.columns.size()) return "column " + in_quotes(set.columns[i]);
+    if (i < set.fields.input().names.size()) return "column " + in_quotes(set.fields.input().names[i]);
     return (split.samples.shape.size() > 2 ? "channel " : "column ") + std::to_string(i);
   };
   note_coarse(set, channels, type, name, "holds numbers rounded to", advice_for(type));
 }
 
 void measure_targets(Dataset& set) {
-  set.target_mean.clear();
-  set.target_stddev.clear();
-  const auto field = set.train.fields.find(kTargetField);
+  set.fields.target().mean.clear();
+  set.fields.target().stddev.clear();
+  const auto field = set.train.fields.find(set.fields.target().name);
   if (field == set.train.fields.end()) return;
-  const std::vector<Moments> columns = moments_of(field->second.type, field->second.values);
-  for (const Moments& column : columns) {
-    set.target_mean.push_back(column.centre());
-    set.target_stddev.push_back(column.unit());
+  const std::vector<fields::Moments> columns = fields::moments_of(field->second.type, field->second.values);
+  for (const fields::Moments& column : columns) {
+    set.fields.target().mean.push_back(column.centre());
+    set.fields.target().stddev.push_back(column.unit());
   }
   const DType type = field->second.type.dtype;
   note_coarse(set, columns, type, target_namer(set), "holds numbers rounded to", advice_for(type));
 }
 
 void note_rounded_targets(Dataset& set) {
-  const auto field = set.train.fields.find(kTargetField);
+  const auto field = set.train.fields.find(set.fields.target().name);
   if (field == set.train.fields.end()) return;
-  const std::vector<Moments> columns = moments_of(field->second.type, field->second.values);
+  const std::vector<fields::Moments> columns = fields::moments_of(field->second.type, field->second.values);
   note_coarse(set, columns, DType::f32, target_namer(set), "is learnt in its own units, as",
               "Set data.scale_targets: true");
 }

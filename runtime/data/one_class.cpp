@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "common/text.hpp"
-#include "data/table.hpp"
+#include "fields/kind.hpp"
 
 namespace gpunn::data {
 
@@ -18,7 +18,7 @@ namespace {
 std::string column_text(const TargetTable& table) {
   if (!table.target_columns.empty())
     return "the columns " + join(table.target_columns, ", ") + " (data.target_columns)";
-  return (table.label_column.empty() ? "the last column" : "the column " + shown(table.label_column)) +
+  return (table.label_column.empty() ? "the last column" : "the column " + fields::shown(table.label_column)) +
          " (data.label_column)";
 }
 
@@ -48,40 +48,20 @@ PlaceOfLabels place_of_labels(const Dataset& set, const DataConfig& config) {
   return {set.source, "Check the files with `gpunn data inspect`"};
 }
 
-// What all training rows have, such as "the class 'cat'"; nothing if they differ.
-std::optional<std::string> common_class(const Dataset& set) {
-  const std::vector<int32_t>& labels = set.train.labels;
-  if (labels.empty() && set.classes != 1) return std::nullopt;  // of batches that come while training, nothing is known
-  if (!labels.empty() && std::ranges::any_of(labels, [&](int32_t label) { return label != labels.front(); })) {
-    return std::nullopt;
-  }
-  const auto index = static_cast<std::size_t>(labels.empty() ? 0 : labels.front());
-  return "the class " + (index < set.class_names.size() ? shown(set.class_names[index]) : std::to_string(index));
-}
-
-// The same for lists of labels.
-std::optional<std::string> common_labels(const Dataset& set) {
-  const auto field = set.train.fields.find(kTargetField);
-  if (field == set.train.fields.end() || field->second.values.empty()) return std::nullopt;
-  const std::vector<std::byte>& values = field->second.values;
-  const std::size_t row = values.size() / static_cast<std::size_t>(set.train.rows());
-  // Each number is that of the row before.
-  if (!std::equal(values.begin() + static_cast<std::ptrdiff_t>(row), values.end(), values.begin())) return std::nullopt;
-  return "the same labels";
-}
-
 }  // namespace
 
 void require_several_classes(Dataset& set, const DataConfig& config) {
-  if (set.targets != TargetKind::one_class && set.targets != TargetKind::labels) return;
-  const std::optional<std::string> common = set.targets == TargetKind::labels ? common_labels(set) : common_class(set);
+  const Field& target = set.fields.target();
+  const auto values = set.train.fields.find(target.name);
+  const std::optional<std::string> common =
+      fields::kind_of(target).common_value(target, values == set.train.fields.end() ? FieldValues() : values->second);
   if (!common) return;
   const PlaceOfLabels labels_are = place_of_labels(set, config);
   const std::string limit =
       config.train_limit > 0 ? ", of which data.train_limit takes the first " + std::to_string(config.train_limit) : "";
   const std::string text = labels_are.place + limit + ": all " + std::to_string(set.train.rows()) +
                            " training rows have " + *common + "; a model learns nothing from rows that do not differ";
-  if (set.name == kArrays && set.classes > 1) {
+  if (set.name == kArrays && target.count() > 1) {
     set.notes.push_back("WARNING: " + text);
     return;
   }

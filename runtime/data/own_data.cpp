@@ -25,7 +25,7 @@ Split drawn_share(Dataset& set, const DataConfig& config, const std::string& key
   const int64_t rows = set.train.rows();
   Split share = take_share(set.train, {.fraction = fraction,
                                        .stratify = config.stratify,
-                                       .classes = set.classes,
+                                       .classes = set.fields.target().count(),
                                        .seed = config.seed,
                                        .stream = stream});
   if (fraction > 0 && rows > 0 && share.rows() == 0) {

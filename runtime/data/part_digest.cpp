@@ -6,7 +6,7 @@
 
 #include <zlib.h>
 
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 
 namespace gpunn::data {
 
@@ -36,15 +36,17 @@ uint32_t crc32_of(std::span<const std::byte> bytes) {
 
 namespace {
 
-// Labels, and fields in the order of their names.
+// Classes, and other fields in the order of their names. Digests in older checkpoints have classes first, without a name.
 uint32_t crc_of_targets(const Split& split) {
-  uLong all = crc32_of(std::as_bytes(std::span(split.labels)));
+  const std::vector<int32_t> classes = labels_of(split);
+  uLong all = crc32_of(std::as_bytes(std::span(classes)));
   const auto add = [&](std::span<const std::byte> bytes) {
     all = crc32_combine(all, crc32_of(bytes), static_cast<z_off_t>(bytes.size()));
   };
   for (const auto& [name, field] : split.fields) {
+    if (name == kLabelField) continue;
     add(std::as_bytes(std::span(name)));
-    add(field.values);
+    add(field.bytes());
     add(std::as_bytes(std::span(field.offsets)));
   }
   return static_cast<uint32_t>(all);

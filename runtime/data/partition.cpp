@@ -16,10 +16,11 @@ using Rows = std::vector<int64_t>;
 
 // The rows of each class; of all together where they are not told apart.
 std::vector<Rows> groups_of(const Split& split, const Share& share) {
-  const bool by_class = share.stratify && !split.labels.empty();
+  const std::vector<int32_t> classes = labels_of(split);
+  const bool by_class = share.stratify && !classes.empty();
   std::vector<Rows> groups(by_class ? static_cast<std::size_t>(share.classes) : 1);
   for (int64_t row = 0; row < split.rows(); ++row) {
-    const std::size_t group = by_class ? static_cast<std::size_t>(split.labels[static_cast<std::size_t>(row)]) : 0;
+    const std::size_t group = by_class ? static_cast<std::size_t>(classes[static_cast<std::size_t>(row)]) : 0;
     groups[group].push_back(row);
   }
   return groups;

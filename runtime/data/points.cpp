@@ -10,6 +10,8 @@
 #include "data/registry.hpp"
 #include "data/room.hpp"
 #include "data/synthetic.hpp"
+#include "fields/kind.hpp"
+#include "fields/values.hpp"
 
 namespace gpunn::data {
 
@@ -43,7 +45,7 @@ Split make_split(const Line& line, uint64_t seed, uint64_t stream, const TensorT
   split.samples = samples;
   const int64_t rows = split.rows();
   make_room(split);
-  split.labels.resize(static_cast<std::size_t>(rows));
+  std::vector<int32_t> classes(static_cast<std::size_t>(rows));
   LongWork work("drawing points", static_cast<uint64_t>(rows));
   for (int64_t row = 0; row < rows; ++row, work.advance()) {
     PhiloxSource random(seed, stream, static_cast<uint64_t>(row) * kBlocksOfPoint);
@@ -55,15 +57,16 @@ Split make_split(const Line& line, uint64_t seed, uint64_t stream, const TensorT
       side = line.side(point[0], point[1]) * (label == 1 ? 1 : -1);
     } while (side < kMargin);
     std::memcpy(split.values.data() + row * static_cast<int64_t>(sizeof(point)), point, sizeof(point));
-    split.labels[static_cast<std::size_t>(row)] = label;
+    classes[static_cast<std::size_t>(row)] = label;
   }
+  split.fields[kLabelField] = fields::class_values(classes);
   return split;
 }
 
 DatasetSizes points_sizes(const DataConfig& config) {
   const int64_t train = synthetic_rows(config.synthetic_train, kPointTrainRows, "synthetic_train");
   const int64_t test = synthetic_rows(config.synthetic_test, kPointTestRows, "synthetic_test");
-  return {.train = {DType::f32, {train, 2}}, .test = {DType::f32, {test, 2}}, .classes = 2};
+  return {.train = {DType::f32, {train, 2}}, .test = {DType::f32, {test, 2}}, .target = fields::target_field("class", {"below", "above"})};
 }
 
 Dataset make_points(const DataConfig& config) {
@@ -74,10 +77,9 @@ Dataset make_points(const DataConfig& config) {
   set.source = "synthetic, seed " + std::to_string(config.seed);
   set.train = make_split(line, config.seed, kPointsTrainStream, sizes.train);
   set.test = make_split(line, config.seed, kPointsTestStream, sizes.test);
-  set.classes = sizes.classes;
-  set.class_names = {"below", "above"};
-  set.mean = {0, 0};
-  set.stddev = {1, 1};
+  set.fields.target() = sizes.target;
+  set.fields.input().mean = {0, 0};
+  set.fields.input().stddev = {1, 1};
   return set;
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,11 +34,10 @@ enum class Origin {
   memory,     // arrays of a program that calls gpunn
 };
 
-// Sizes of a set as it is published or made: samples of each part, and classes or labels.
+// Sizes of a set as it is published or made: samples of each part, and the field that is learnt.
 struct DatasetSizes {
   TensorType train, test;
-  int64_t classes = 0;
-  TargetKind targets = TargetKind::one_class;
+  Field target;
 };
 
 // Everything that the program knows about a data set. A new one is a file that fills this row, and a line in
@@ -53,8 +51,8 @@ struct DatasetRow {
   std::vector<std::string> mirrors;                   // URLs ending in '/', the first that serves wins
   std::vector<RemoteFile> files;
   DatasetSizes (*sizes)(const DataConfig& config) = nullptr;  // published and synthetic ones, but for photographs
-  // What alone is learnt of a set whose sizes are those of its images; nothing: what the task wants.
-  std::optional<TargetKind> learnt;
+  // The only kind of field that is learnt from a set whose sizes are those of its images. Empty: what the task wants.
+  std::string learnt;
   std::string stand_in;  // a synthetic set of samples of the same shape; empty: there is none
 
   // The keys that an experiment has for this set only, and the check of their values. nullptr: none.

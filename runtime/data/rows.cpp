@@ -5,7 +5,8 @@
 #include <cstring>
 #include <vector>
 
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
+#include "fields/values.hpp"
 
 namespace gpunn::data {
 
@@ -22,17 +23,18 @@ void gather_bytes(std::vector<std::byte>& values, std::size_t row_bytes, std::sp
   values.shrink_to_fit();
 }
 
-Field copy_rows_of_field(const Field& field, std::size_t all_rows, std::span<const int64_t> rows) {
-  Field result;
+FieldValues copy_rows_of_field(const FieldValues& field, std::size_t all_rows, std::span<const int64_t> rows) {
+  FieldValues result;
   result.type = field.type;
   const bool ragged = !field.offsets.empty();
   const auto items = static_cast<std::size_t>(ragged ? field.offsets.back() : static_cast<int64_t>(all_rows));
-  const std::size_t item_bytes = items > 0 ? field.values.size() / items : 0;
+  const std::span<const std::byte> bytes = field.bytes();
+  const std::size_t item_bytes = items > 0 ? bytes.size() / items : 0;
   if (ragged) result.offsets.push_back(0);
   for (const int64_t row : rows) {
     const std::size_t first = ragged ? place_of(field.offsets[place_of(row)]) : place_of(row);
     const std::size_t end = ragged ? place_of(field.offsets[place_of(row) + 1]) : first + 1;
-    const auto begin = field.values.begin() + static_cast<std::ptrdiff_t>(first * item_bytes);
+    const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(first * item_bytes);
     result.values.insert(result.values.end(), begin, begin + static_cast<std::ptrdiff_t>((end - first) * item_bytes));
     if (ragged) result.offsets.push_back(result.offsets.back() + static_cast<int64_t>(end - first));
   }
@@ -45,9 +47,6 @@ Split without_values(const Split& split, std::span<const int64_t> rows) {
   Split result;
   result.samples = split.samples;
   result.samples.shape[0] = static_cast<int64_t>(rows.size());
-  if (!split.labels.empty()) {
-    for (const int64_t row : rows) result.labels.push_back(split.labels[place_of(row)]);
-  }
   result.source = split.source;
   for (const int64_t row : rows) {
     if (split.source != nullptr) result.source_rows.push_back(split.source_rows[place_of(row)]);
@@ -114,6 +113,11 @@ Split evenly_spread(const Split& split, int64_t count) {
 }  // namespace gpunn::data
 
 namespace gpunn {
+
+std::vector<int32_t> labels_of(const Split& split) {
+  const auto found = split.fields.find(kLabelField);
+  return found == split.fields.end() ? std::vector<int32_t>() : fields::numbers_in<int32_t>(found->second);
+}
 
 std::vector<std::byte> sample_of(const Split& split, int64_t row) { return data::with_values(split, {&row, 1}).values; }
 

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "data/rows.hpp"
+#include "fields/kind.hpp"
+#include "fields/moments.hpp"
 
 namespace gpunn {
 
@@ -54,38 +56,24 @@ ChannelSummary of_bytes(const Split& split, const Extent& extent, std::size_t ch
   return summary;
 }
 
-ChannelSummary summary_of(const data::Moments& moments) {
-  return {.min = moments.low, .max = moments.high, .mean = moments.mean(), .stddev = moments.stddev};
-}
-
 }  // namespace
 
-SplitSummary summarize(const Split& split, int64_t classes, TargetKind targets) {
+SplitSummary summarize(const Split& split, const Schema& schema) {
   SplitSummary summary;
   summary.rows = split.rows();
-  summary.labels.resize(static_cast<std::size_t>(std::max<int64_t>(classes, 0)));
-  for (const int32_t label : split.labels) {
-    if (label >= 0 && label < classes) ++summary.labels[static_cast<std::size_t>(label)];
-  }
-  if (const auto field = split.fields.find(kTargetField);
-      field != split.fields.end() && (targets == TargetKind::numbers || targets == TargetKind::labels)) {
-    const std::vector<data::Moments> columns = data::moments_of(field->second.type, field->second.values);
-    for (std::size_t c = 0; split.rows() > 0 && c < columns.size(); ++c) {
-      if (targets == TargetKind::numbers) summary.targets.push_back(summary_of(columns[c]));
-      // A 1 in each row that has the label.
-      if (targets == TargetKind::labels) {
-        summary.labels[c] = std::llround(columns[c].mean() * static_cast<double>(split.rows()));
-      }
-    }
+  for (const auto& [name, values] : split.fields) {
+    const Field* field = schema.find(name);
+    if (field == nullptr) continue;
+    summary.fields.emplace(name, fields::kind_of(*field).summarize(*field, values, split.rows()));
   }
   if (split.source != nullptr) {
-    summary.channels = summarize(data::evenly_spread(split, data::kMeasuredSamples), classes, targets).channels;
+    summary.channels = summarize(data::evenly_spread(split, data::kMeasuredSamples), schema).channels;
     return summary;
   }
   if (split.sample_bytes().empty()) return summary;  // batches that come while training, or samples of many sizes
   if (split.samples.dtype != DType::u8) {
-    for (const data::Moments& one : data::moments_of(split.samples, split.sample_bytes())) {
-      summary.channels.push_back(summary_of(one));
+    for (const fields::Moments& one : fields::moments_of(split.samples, split.sample_bytes())) {
+      summary.channels.push_back(fields::summary_of(one));
     }
     return summary;
   }

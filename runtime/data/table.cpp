@@ -11,15 +11,8 @@
 
 namespace gpunn::data {
 
-namespace {
-
-constexpr std::size_t kLongestShown = 40;
-
-}  // namespace
-
-std::string shown(const std::string& text) {
-  return text.size() <= kLongestShown ? in_quotes(text) : in_quotes(text.substr(0, kLongestShown) + "...");
-}
+using fields::number_of;
+using fields::shown;
 
 Table::Table(const std::filesystem::path& file, bool header, Delimiter delimiter)
     : file_(file),

@@ -11,33 +11,29 @@
 #include <vector>
 
 #include "data/csv.hpp"
+#include "fields/cells.hpp"
 
 namespace gpunn::data {
 
-// In quotes; a long one is cut.
-std::string shown(const std::string& text);
-
 // A CSV file whose rows have as many fields as its first line, which may name them.
-class Table {
+class Table : public fields::CellTable {
  public:
   // Throws Error if the file has no line, fewer than two columns, or numbers instead of names.
   Table(const std::filesystem::path& file, bool header, Delimiter delimiter);
 
-  const std::filesystem::path& file() const { return file_; }
-  const std::vector<std::string>& columns() const { return columns_; }  // names, or numbers where there are none
+  const std::filesystem::path& file() const override { return file_; }
+  const std::vector<std::string>& columns() const override { return columns_; }
   bool has_names() const { return header_; }
-  std::string column(std::size_t index) const;  // for messages: "'length'", or "number 3"
+  std::string column(std::size_t index) const override;
   // The number of a column, given its name or number. `key` is its key in the experiment: "data.label_column".
   std::size_t find(const std::string& wanted, const char* key) const;
 
   bool next(std::vector<std::string>& fields);  // false at the end
-  int64_t line() const { return reader_.line(); }
+  int64_t line() const override { return reader_.line(); }
   bool at_first_row() const { return rows_ == 1; }
-  // Throws Error: "FILE:LINE: what".
-  [[noreturn]] void fail(const std::string& what) const { reader_.fail(what); }
-  // "FILE:LINE: column C: expected <expected>, found <field>; advice".
+  [[noreturn]] void fail(const std::string& what) const override { reader_.fail(what); }
   [[noreturn]] void refuse(const std::string& field, std::size_t column, const std::string& expected,
-                           const std::string& advice) const;
+                           const std::string& advice) const override;
 
  private:
   std::string delimiter_word() const;

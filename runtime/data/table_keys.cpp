@@ -1,8 +1,12 @@
 #include "data/table_keys.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
 
 #include "data/target_columns.hpp"
+#include "fields/kind.hpp"
 
 namespace gpunn::data {
 
@@ -20,16 +24,18 @@ std::vector<std::string> changed_keys(const TargetTable& table) {
 void check_target_table(const DataConfig& config, const TargetTable& table, const config::GivenKeys& given,
                         config::Diagnostics& found) {
   if (!given.sound("task")) return;
-  const TargetKind kind = target_kind(config);
+  const std::vector<std::string_view> known = fields::find(target_kind(config)).table_keys();
+  const auto is_known = [&](std::string_view key) { return std::ranges::find(known, key) != known.end(); };
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kColumnKeys = {
+      {{"data.target_columns", "data.label_column names the column of the classes"},
+       {"data.label_column", "data.target_columns names the columns of the numbers"},
+       {"data.label_separator", "it is for lists of labels, of the task multi_label"}}};
   const std::vector<std::string> changed = changed_keys(table);
-  const auto only_of = [&](const std::string& key, bool fits, const std::string& instead) {
-    if (fits || std::ranges::find(changed, key) == changed.end()) return;
-    found.add(given.place(key), key + " is not for the task " + config.task + "; " + instead);
-  };
-  only_of("data.target_columns", kind != TargetKind::one_class, "data.label_column names the column of the classes");
-  only_of("data.label_column", kind != TargetKind::numbers, "data.target_columns names the columns of the numbers");
-  only_of("data.label_separator", kind == TargetKind::labels, "it is for lists of labels, of the task multi_label");
-  if (kind == TargetKind::labels && !table.label_column.empty() && !table.target_columns.empty()) {
+  for (const auto& [key, instead] : kColumnKeys) {
+    if (is_known(key) || std::ranges::find(changed, key) == changed.end()) continue;
+    found.add(given.place(std::string(key)), std::string(key) + " is not for the task " + config.task + "; " + std::string(instead));
+  }
+  if (is_known("data.label_separator") && !table.label_column.empty() && !table.target_columns.empty()) {
     found.add(given.place("data.target_columns"),
               "data.label_column names a column of lists, data.target_columns a column for each label; give one of "
               "them");

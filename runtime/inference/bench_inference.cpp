@@ -73,11 +73,11 @@ struct Measured {
 InferenceBenchRow measure_calls(const Measured& measured, int64_t rows, const InferenceBenchOptions& options) {
   inference::Context& context = *measured.context;
   const inference::ForwardModel& model = measured.opened.model;
-  const std::vector<std::byte> samples = random_samples(model.info.input.sample, rows);
+  const std::vector<std::byte> samples = random_samples(model.info.fields.input().type, rows);
   const std::size_t output = model.has_task() ? 1 : 0;
   std::vector<std::byte> answers(static_cast<std::size_t>(rows) * context.row_bytes(output));
   const inference::OutputTarget target{.output = output, .data = answers.data()};
-  const data::Standardiser standardiser = inference::input_standardiser(model.info, model.info.input.sample.dtype);
+  const fields::Standardiser standardiser = inference::input_standardiser(model.info, model.info.fields.input().type.dtype);
   const auto call = [&] { context.run(rows, samples.data(), standardiser, {&target, 1}); };
   call();
   const execution::Backend* const used = &context.backend();

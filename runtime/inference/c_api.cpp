@@ -296,7 +296,7 @@ gpunn_result gpunn_model_describe(gpunn_model* model, gpunn_model_info* info) {
     gpunn_model_info known{};
     known.n_inputs = static_cast<uint32_t>(m.inputs().size());
     known.n_outputs = static_cast<uint32_t>(m.outputs().size());
-    known.n_classes = static_cast<uint32_t>(m.info().outputs.size());
+    known.n_classes = static_cast<uint32_t>(m.info().fields.target().names.size());
     known.max_batch = m.max_batch();
     known.name = m.experiment().name.c_str();
     known.task = m.info().task.c_str();
@@ -318,7 +318,7 @@ gpunn_result gpunn_model_class(gpunn_model* model, uint32_t index, const char** 
   return c_call([&] {
     const auto loaded = Handles::get().find(model);
     gpunn::require_pointer(static_cast<const void*>(name), "the place for the name");
-    const std::vector<std::string>& classes = loaded->model.info().outputs;
+    const std::vector<std::string>& classes = loaded->model.info().fields.target().names;
     if (index >= classes.size()) {
       throw Error("there is no class " + std::to_string(index) + ": the model has " + std::to_string(classes.size()) +
                       ", counted from 0",
@@ -348,7 +348,7 @@ gpunn_result gpunn_model_classify(gpunn_model* model, int64_t rows, const gpunn_
     gpunn::require_pointer(input, "the input");
     gpunn::require_pointer(found, "the place for what is found");
     gpunn::require_rows(m, rows);
-    const std::vector<std::string>& classes = m.info().outputs;
+    const std::vector<std::string>& classes = m.info().fields.target().names;
     const std::string& task = m.info().task;
     if ((task != "classification" && task != "multi_label") || classes.empty()) {
       throw Error("the model has no named classes, its task is " + task + ": gpunn_model_run gives its outputs",
@@ -375,7 +375,7 @@ gpunn_result gpunn_model_read_image(gpunn_model* model, const char* file, void* 
     const auto loaded = Handles::get().find(model);
     gpunn::require_pointer(file, "the file");
     gpunn::require_pointer(data, "the place for the image");
-    const std::vector<uint8_t> values = gpunn::read_image(file, loaded->model.info().input);
+    const std::vector<uint8_t> values = gpunn::read_image(file, loaded->model.info().fields.input());
     if (bytes != values.size()) {
       throw Error("an image takes " + std::to_string(values.size()) + " bytes, found room for " + std::to_string(bytes),
                   ExitCode::usage);

@@ -50,7 +50,7 @@ bool fits(int64_t offset, uint64_t bytes, uint64_t room) {
 void add_own_variables(const SavedEngine& engine, const ForwardModel& model, VariableTypes& variables) {
   if (model.layout.total > 0) variables.add(training::variable::kParameters, model.layout.type());
   if (model.buffers.total > 0) variables.add(training::variable::kBuffers, model.buffers.type());
-  const TensorType channels{DType::f32, {static_cast<int64_t>(model.info.input.mean.size())}};
+  const TensorType channels{DType::f32, {static_cast<int64_t>(model.info.fields.input().mean.size())}};
   variables.add(training::variable::kScale, channels);
   variables.add(training::variable::kShift, channels);
   for (const storage::StoredTensor& constant : engine.weights.constants) variables.add(constant.name, constant.type);
@@ -62,7 +62,7 @@ void require_weights(const Weights& weights, const ForwardModel& model) {
     throw Error(std::string(what) + " are " + std::to_string(values.size()) + " numbers, and its model has " +
                 std::to_string(expected));
   };
-  const std::ptrdiff_t channels = std::ssize(model.info.input.mean);
+  const std::ptrdiff_t channels = std::ssize(model.info.fields.input().mean);
   require("its parameters", weights.parameters, model.layout.total);
   require("its buffers", weights.buffers, model.buffers.total);
   require("its scales", weights.scale, channels);
@@ -79,7 +79,7 @@ void require_outputs(const Graph& program, const Graph& expected, const ForwardM
     throw Error("a program's " + in_quotes(name) + " is " + to_string(found) + ", and its model's is " +
                 to_string(type));
   };
-  require(variable::kInput, Storage::data, forward_rows(model.info.input.sample, model.max_batch));
+  require(variable::kInput, Storage::data, forward_rows(model.info.fields.input().type, model.max_batch));
   require(variable::kRows, Storage::data, {DType::i32, {model.max_batch}});
   const auto require_output = [&](const char* name) {
     require(name, Storage::state, forward_rows(output_row(expected, name), model.max_batch));

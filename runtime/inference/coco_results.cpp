@@ -54,8 +54,8 @@ class CocoIds {
  public:
   CocoIds(const ModelInfo& info, std::vector<fs::path> files) : info_(info), waiting_(std::move(files)) {
     std::ranges::reverse(waiting_);
-    own_ = info.output_ids;
-    for (std::size_t i = own_.size(); i < info.outputs.size(); ++i) own_.push_back(static_cast<int64_t>(i) + 1);
+    own_ = info.fields.target().ids;
+    for (std::size_t i = own_.size(); i < info.fields.target().names.size(); ++i) own_.push_back(static_cast<int64_t>(i) + 1);
   }
 
   // None if no file lists the image. Files are read when they are needed: those of large sets take seconds.
@@ -82,8 +82,8 @@ class CocoIds {
     waiting_.pop_back();
     data::CocoFileIds ids = data::read_coco_ids(known->file);
     known->categories = own_;
-    for (std::size_t i = 0; i < info_.outputs.size(); ++i) {
-      const auto found = ids.categories.find(info_.outputs[i]);
+    for (std::size_t i = 0; i < info_.fields.target().names.size(); ++i) {
+      const auto found = ids.categories.find(info_.fields.target().names[i]);
       if (found != ids.categories.end()) known->categories[i] = found->second;
     }
     known->images = std::move(ids.images);
@@ -134,7 +134,7 @@ std::vector<std::string> write_coco_results(const TrainedModel& model, std::span
   const bool by_name = !ids.has_files() || (annotations.empty() && none_listed);
 
   std::vector<std::string> notes, unlisted;
-  if (info.output_ids.empty() &&
+  if (info.fields.target().ids.empty() &&
       std::ranges::any_of(found, [&](const auto& one) { return !one || one->categories == &ids.own(); })) {
     notes.emplace_back(
         "the model has no category ids, since its data had none or an earlier version trained it: category_id is the "

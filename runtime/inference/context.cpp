@@ -12,7 +12,7 @@
 
 #include "common/host_memory.hpp"
 #include "common/text.hpp"
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 #include "execution/compiler.hpp"
 #include "execution/profiler.hpp"
 #include "inference/saved_engine.hpp"
@@ -36,7 +36,7 @@ constexpr uint64_t kNotWorthALook = uint64_t{64} << 20;  // at the free memory o
 // Calls copy(first, last) for pieces of an array, on several threads if it is large.
 void copy_in_pieces(uint64_t bytes, const std::function<void(int64_t first, int64_t last)>& copy) {
   const auto end = static_cast<int64_t>(bytes);
-  data::for_row_stretches(end, kCopyPiece, copy, end < kLargeArray ? 1 : kCopyThreads);
+  for_row_stretches(end, kCopyPiece, copy, end < kLargeArray ? 1 : kCopyThreads);
 }
 
 void copy_array(void* to, const void* from, uint64_t bytes) {
@@ -85,7 +85,7 @@ Context::Context(const ForwardModel& model, std::unique_ptr<execution::Backend> 
   std::iota(rows.begin(), rows.end(), 0);
   write_values(variables_, variable::kRows, {DType::i32, {model_.max_batch}}, Storage::data, rows);
 
-  const TensorType input = forward_rows(model_.info.input.sample, model_.max_batch);
+  const TensorType input = forward_rows(model_.info.fields.input().type, model_.max_batch);
   input_address_ = variables_.create(variable::kInput, input, Storage::data);
   if (!on_host_) staged_input_ = backend_->allocate(input.bytes(), GPUNN_MEMORY_PINNED);
   std::vector<const char*> outputs = {variable::kLogits};
@@ -206,7 +206,7 @@ std::unique_ptr<execution::Executable> Context::make_executable(int64_t rows) {
     used_bytes_ = 0;
     arena_ = backend_->allocate(program.plan.arena_bytes);
   }
-  uint64_t row_bytes = model_.info.input.sample.bytes();
+  uint64_t row_bytes = model_.info.fields.input().type.bytes();
   for (const uint64_t bytes : row_bytes_) row_bytes += bytes;
   const uint64_t needed = program.plan.arena_bytes + static_cast<uint64_t>(rows) * row_bytes;
   // The operating system promises more memory than it has, and ends a process that uses it.
@@ -221,7 +221,7 @@ std::unique_ptr<execution::Executable> Context::make_executable(int64_t rows) {
   return made;
 }
 
-void Context::run(int64_t rows, const void* input, const data::Standardiser& samples,
+void Context::run(int64_t rows, const void* input, const fields::Standardiser& samples,
                   std::span<const OutputTarget> outputs) {
   execution::Executable& prepared = executable(rows);
   try {
@@ -235,8 +235,8 @@ void Context::run(int64_t rows, const void* input, const data::Standardiser& sam
   }
 }
 
-void Context::upload_input(const void* input, const data::Standardiser& samples, int64_t count, int64_t place) {
-  const auto size = static_cast<int64_t>(size_of(model_.info.input.sample.dtype));
+void Context::upload_input(const void* input, const fields::Standardiser& samples, int64_t count, int64_t place) {
+  const auto size = static_cast<int64_t>(size_of(model_.info.fields.input().type.dtype));
   auto* const to = static_cast<std::byte*>(input_address_) + place * size;
   const auto* const from = static_cast<const std::byte*>(input);
   const auto convert = [&](std::byte* target, int64_t first, int64_t last) {
@@ -244,7 +244,7 @@ void Context::upload_input(const void* input, const data::Standardiser& samples,
   };
   const bool large = count * size >= kLargeArray;
   const auto in_pieces = [&](const std::function<void(int64_t first, int64_t last)>& copy) {
-    data::for_row_stretches(count, kCopyPiece / size, copy, large ? kCopyThreads : 1);
+    for_row_stretches(count, kCopyPiece / size, copy, large ? kCopyThreads : 1);
   };
   if (on_host_) {
     if (!large) return convert(to, 0, count);
@@ -260,9 +260,9 @@ void Context::upload_input(const void* input, const data::Standardiser& samples,
 }
 
 void Context::run_prepared(execution::Executable& executable, int64_t rows, const void* input,
-                           const data::Standardiser& samples, std::span<const OutputTarget> outputs) {
+                           const fields::Standardiser& samples, std::span<const OutputTarget> outputs) {
   const auto count = static_cast<uint64_t>(rows);
-  const int64_t row = model_.info.input.sample.elements();
+  const int64_t row = model_.info.fields.input().type.elements();
   upload_input(input, samples, rows * row, 0);
   // An engine computes more rows than the call has. Layers that combine the rows of a batch must not see an earlier
   // call's there.

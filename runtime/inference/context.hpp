@@ -54,7 +54,7 @@ class Context {
 
   // Allocates no device memory if an earlier call had the same number of rows.
   // `samples` converts the input's numbers.
-  void run(int64_t rows, const void* input, const data::Standardiser& samples, std::span<const OutputTarget> outputs);
+  void run(int64_t rows, const void* input, const fields::Standardiser& samples, std::span<const OutputTarget> outputs);
   // Prepares the kernels for this many rows.
   void prepare(int64_t rows) { executable(rows); }
   // Seconds of the program alone, without copies: the median of groups of runs, each launched back to back and waited
@@ -73,9 +73,9 @@ class Context {
   void write_constants(const Weights& weights);  // of an engine file
   void make_constants(const execution::CompiledProgram& making, const graph::Graph& program);
   // Of numbers of the input: the first one's place on the device is number `place`.
-  void upload_input(const void* input, const data::Standardiser& samples, int64_t count, int64_t place);
+  void upload_input(const void* input, const fields::Standardiser& samples, int64_t count, int64_t place);
   void run_prepared(execution::Executable& executable, int64_t rows, const void* input,
-                    const data::Standardiser& samples, std::span<const OutputTarget> outputs);
+                    const fields::Standardiser& samples, std::span<const OutputTarget> outputs);
 
   const ForwardModel& model_;
   std::unique_ptr<execution::Backend> backend_;

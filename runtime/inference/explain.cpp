@@ -58,7 +58,7 @@ ExplainMethod explain_method_named(const std::string& name) {
 }
 
 int64_t find_class(const ModelInfo& info, std::string_view text) {
-  const std::vector<std::string>& names = info.outputs;
+  const std::vector<std::string>& names = info.fields.target().names;
   if (const auto found = std::ranges::find(names, text); found != names.end()) return found - names.begin();
   const std::optional<int64_t> number = parse_number<int64_t>(text);
   if (number && *number >= 0 && (names.empty() || *number < static_cast<int64_t>(names.size()))) return *number;
@@ -87,7 +87,7 @@ std::vector<ExplainedImage> explain(const TrainedModel& trained, const ExplainRe
   inference::require_own_places(images, results, "--overlay or --heatmap");
 
   const Model model = Model::load(trained.path, {.max_batch = 1, .calls = 1, .overrides = trained.overrides});
-  const InputInfo& input = model.info().input;
+  const Field& input = model.info().fields.input();
   ExplainOptions options{.layer = request.layer, .method = request.method};
   if (!request.class_text.empty()) options.class_index = find_class(model.info(), request.class_text);
   std::vector<ExplainedImage> explained;
@@ -98,7 +98,7 @@ std::vector<ExplainedImage> explain(const TrainedModel& trained, const ExplainRe
       image = inference::image_sample(images[i].file, input, damage).values;
     };
     if (!damaged.sound(images[i].file, read)) continue;
-    const Shape shape = batch_shape(input.sample.shape, 1);
+    const Shape shape = batch_shape(input.type.shape, 1);
     Explanation explanation =
         model.explain({.name = input.name, .dtype = DType::u8, .shape = shape, .data = image.data()}, options).front();
     if (!overlays[i].empty()) write_picture(overlays[i], overlay_png(explanation, image));

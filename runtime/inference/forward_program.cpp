@@ -46,7 +46,7 @@ ValueId output_view(Graph& g, const char* name, TensorType type, int64_t max_bat
 
 // The names are the file's, the layers are the file's: nothing but this says that they are of one model.
 void require_outputs_named(const ForwardModel& model, const TensorType& scores) {
-  const auto named = static_cast<int64_t>(model.info.outputs.size());
+  const auto named = static_cast<int64_t>(model.info.fields.target().names.size());
   if (scores.shape.size() == 2 && scores.shape[1] == named) return;
   throw Error("the model's last layer gives " + to_string(scores) + ", and the file names " + std::to_string(named) +
               " outputs: the two are not of one model");
@@ -57,7 +57,7 @@ void add_predictions(Graph& g, const ForwardModel& model, const tasks::ModelOutp
                      const std::function<void(const char*, gpunn_op, ValueId)>& add_output) {
   const tasks::Task& task = tasks::find(model.experiment.task);
   const tasks::TaskContext context{.experiment = model.experiment,
-                                   .outputs = static_cast<int64_t>(model.info.outputs.size())};
+                                   .outputs = static_cast<int64_t>(model.info.fields.target().names.size())};
   const TensorType type = g.value(outputs.last).type;
   if (task.names_outputs() && type.shape.size() != 2) require_outputs_named(model, type);
   const ValueId scores = task.add_scores(g, context, outputs);
@@ -73,20 +73,20 @@ TensorType forward_rows(const TensorType& row, int64_t rows) {
   return type;
 }
 
-data::Standardiser input_standardiser(const ModelInfo& info, DType samples) {
-  const InputInfo& input = info.input;
-  return {{samples, batch_shape(input.sample.shape, 1)}, input.mean, input.stddev};
+fields::Standardiser input_standardiser(const ModelInfo& info, DType samples) {
+  const Field& input = info.fields.input();
+  return {{samples, batch_shape(input.type.shape, 1)}, input.mean, input.stddev};
 }
 
 bool takes_samples(const ModelInfo& info, DType samples) {
-  return data::device_type({samples, {}}).dtype == info.input.sample.dtype;
+  return fields::device_type({samples, {}}).dtype == info.fields.input().type.dtype;
 }
 
 ForwardModel forward_model(Experiment experiment, ModelInfo info, uint64_t alignment, int64_t max_batch) {
-  InputInfo& input = info.input;
+  Field& input = info.fields.input();
   if (!experiment.data.mean.empty()) input.mean = experiment.data.mean;
   if (!experiment.data.stddev.empty()) input.stddev = experiment.data.stddev;
-  const auto channels = static_cast<std::size_t>(input.sample.shape.front());
+  const auto channels = static_cast<std::size_t>(input.type.shape.front());
   if (input.mean.size() != channels || input.stddev.size() != channels) {
     throw Error("data.mean and data.stddev must have one number for each of the " + std::to_string(channels) +
                     " channels of the model, have " + std::to_string(input.mean.size()) + " and " +
@@ -94,9 +94,9 @@ ForwardModel forward_model(Experiment experiment, ModelInfo info, uint64_t align
                 ExitCode::usage);
   }
   ForwardModel model;
-  model.layout = training::lay_out(nn::model_parameters(experiment.model, input.sample.shape),
+  model.layout = training::lay_out(nn::model_parameters(experiment.model, input.type.shape),
                                    training::parameter_alignment(experiment.precision, alignment));
-  model.buffers = training::lay_out(nn::model_buffers(experiment.model, input.sample.shape), alignment);
+  model.buffers = training::lay_out(nn::model_buffers(experiment.model, input.type.shape), alignment);
   model.experiment = std::move(experiment);
   model.info = std::move(info);
   model.max_batch = max_batch;
@@ -119,9 +119,9 @@ TensorType output_row(const Graph& program, const char* output) {
 ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNorms batch_norms,
                                const execution::Backend* eight_bits_on) {
   Graph g;
-  const InputInfo& input = model.info.input;
-  const TensorType channels{DType::f32, {input.sample.shape.front()}};
-  const ValueId samples = g.add_value(variable::kInput, forward_rows(input.sample, model.max_batch), Storage::data);
+  const Field& input = model.info.fields.input();
+  const TensorType channels{DType::f32, {input.type.shape.front()}};
+  const ValueId samples = g.add_value(variable::kInput, forward_rows(input.type, model.max_batch), Storage::data);
   const ValueId all = g.add_value(variable::kRows, {DType::i32, {model.max_batch}}, Storage::data);
   const ValueId index = g.add_view("input.index", all, {DType::i32, {rows}});
   const ValueId scale = constant(g, training::variable::kScale, channels, Storage::data);

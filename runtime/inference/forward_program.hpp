@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "data/standardise.hpp"
+#include "fields/standardise.hpp"
 #include "graph/graph.hpp"
 #include "inference/engine_passes.hpp"
 #include "inference/fold_batch_norm.hpp"
@@ -40,11 +40,11 @@ struct ForwardModel {
   std::vector<Quantizer> quantizers;
   std::shared_ptr<const SavedEngine> saved;  // of an engine file, whose programs are taken; nullptr: there is none
   // Whether the outputs are known by names, of which the task makes predictions; else there are only logits.
-  bool has_task() const { return !info.outputs.empty(); }
+  bool has_task() const { return !info.fields.target().names.empty(); }
 };
 
 // Brings samples of this type, as callers have them, to the device as the forward program takes them.
-data::Standardiser input_standardiser(const ModelInfo& info, DType samples);
+fields::Standardiser input_standardiser(const ModelInfo& info, DType samples);
 // Whether a model takes samples of this type: its own, or f64 for f32.
 bool takes_samples(const ModelInfo& info, DType samples);
 

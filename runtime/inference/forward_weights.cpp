@@ -36,8 +36,8 @@ Weights forward_weights(const ForwardModel& model, const ForwardProgram& program
   weights.parameters = floats_of(training::put_together(model.layout, parameters));
   weights.buffers = floats_of(training::put_together(model.buffers, buffers));
   fold_weights(program.graph, program.norms, weights.parameters, weights.buffers);
-  const InputInfo& input = model.info.input;
-  training::Normalisation normalisation = training::device_normalisation(input.sample.dtype, input.mean, input.stddev);
+  const Field& input = model.info.fields.input();
+  training::Normalisation normalisation = training::device_normalisation(input.type.dtype, input.mean, input.stddev);
   weights.scale = std::move(normalisation.scale);
   weights.shift = std::move(normalisation.shift);
   return weights;

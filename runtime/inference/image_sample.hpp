@@ -17,13 +17,13 @@ struct ImageSample {
 };
 
 // As gpunn::read_image() of the bytes of a file.
-ImageSample image_sample(std::span<const uint8_t> bytes, const std::string& name, const InputInfo& input,
+ImageSample image_sample(std::span<const uint8_t> bytes, const std::string& name, const Field& input,
                          int64_t most_pixels);
 // Of a file. `damage` as in data::decode_image().
-ImageSample image_sample(const std::filesystem::path& file, const InputInfo& input, std::string* damage);
+ImageSample image_sample(const std::filesystem::path& file, const Field& input, std::string* damage);
 
 // From pixels of the sample to those of the image that it was made of, clipped to it.
 std::vector<DetectedBox> boxes_on_image(std::vector<DetectedBox> boxes, int64_t height, int64_t width,
-                                        const InputInfo& input);
+                                        const Field& input);
 
 }  // namespace gpunn::inference

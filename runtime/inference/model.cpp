@@ -228,8 +228,8 @@ class Model::Impl {
   }
 
   void name_tensors(const graph::Graph& program) {
-    inputs_ = {{model_.info.input.name, model_.info.input.sample}};
-    from_own_ = inference::input_standardiser(model_.info, model_.info.input.sample.dtype);
+    inputs_ = {{model_.info.fields.input().name, model_.info.fields.input().type}};
+    from_own_ = inference::input_standardiser(model_.info, model_.info.fields.input().type.dtype);
     from_f64_ = inference::input_standardiser(model_.info, DType::f64);
     const std::array<const char*, 2> names = tasks::find(model_.info.task).output_names();
     const ModelTensor logits{names[0], inference::output_row(program, inference::variable::kLogits)};
@@ -238,7 +238,7 @@ class Model::Impl {
       return;
     }
     outputs_ = {logits, {names[1], inference::output_row(program, inference::variable::kPredictions)}};
-    if (!model_.info.target_mean.empty()) outputs_[1].row.dtype = DType::f64;
+    if (!model_.info.fields.target().mean.empty()) outputs_[1].row.dtype = DType::f64;
   }
 
   std::unique_ptr<Context> open_context(const Context* first) const {
@@ -312,7 +312,7 @@ class Model::Impl {
   std::unique_ptr<plugins::PluginRegistry> registry_;
   Weights weights_;
   std::vector<ModelTensor> inputs_, outputs_;
-  data::Standardiser from_own_{{}, {}, {}}, from_f64_{{}, {}, {}};  // of inputs in their own type, and in f64
+  fields::Standardiser from_own_{{}, {}, {}}, from_f64_{{}, {}, {}};  // of inputs in their own type, and in f64
   std::string backend_, device_;
 
   std::mutex mutex_;
@@ -370,7 +370,7 @@ void Model::run(std::span<const ArrayView> inputs, std::span<const MutableArrayV
 std::vector<Decoded> Model::predict(const ArrayView& input, int64_t top) const {
   if (top < 1) throw Error("top must be at least 1, is " + std::to_string(top), ExitCode::usage);
   const auto columns = static_cast<std::size_t>(outputs().back().row.elements());
-  if (info().outputs.empty()) {
+  if (info().fields.target().names.empty()) {
     throw Error("the outputs of this model have no names that a prediction could tell; call run()", ExitCode::usage);
   }
   const int64_t rows = input.shape.empty() ? 0 : input.shape.front();
@@ -387,7 +387,7 @@ std::vector<Decoded> Model::predict(const ArrayView& input, int64_t top) const {
   const tasks::Task& task = tasks::find(info().task);
   std::vector<Decoded> decoded;
   for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
-    decoded.push_back(task.decode(std::span(predictions).subspan(row * columns, columns), info().outputs, top));
+    decoded.push_back(task.decode(std::span(predictions).subspan(row * columns, columns), info().fields.target().names, top));
   }
   return decoded;
 }
@@ -417,7 +417,7 @@ std::vector<Explanation> Model::explain(const ArrayView& input, const ExplainOpt
   std::vector<Explanation> explanations = held->explain(input, scores, options);
   for (Explanation& one : explanations) {
     one.is_probability = told.name == "probabilities";
-    if (!info().outputs.empty()) one.class_name = info().outputs[static_cast<std::size_t>(one.class_index)];
+    if (!info().fields.target().names.empty()) one.class_name = info().fields.target().names[static_cast<std::size_t>(one.class_index)];
   }
   return explanations;
 }

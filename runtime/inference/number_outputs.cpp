@@ -23,11 +23,11 @@ void* place_of_scaled(const MutableArrayView& output) {
 void write_in_data_units(const ModelInfo& info, const MutableArrayView& output) {
   const auto* const scaled = static_cast<const std::byte*>(place_of_scaled(output));
   auto* const to = static_cast<std::byte*>(output.data);
-  const std::size_t columns = info.target_mean.size();
+  const std::size_t columns = info.fields.target().mean.size();
   for (std::size_t i = 0; i < count_of(output); ++i) {
     float number = 0;
     std::memcpy(&number, scaled + i * sizeof(float), sizeof(float));
-    const double value = static_cast<double>(number) * info.target_stddev[i % columns] + info.target_mean[i % columns];
+    const double value = static_cast<double>(number) * info.fields.target().stddev[i % columns] + info.fields.target().mean[i % columns];
     if (output.dtype == DType::f64) {
       std::memcpy(to + i * sizeof(double), &value, sizeof(double));
     } else {
@@ -38,12 +38,12 @@ void write_in_data_units(const ModelInfo& info, const MutableArrayView& output) 
 }
 
 std::vector<Decoded> named_values(const ModelInfo& info, const std::vector<double>& values) {
-  const std::size_t columns = info.outputs.size();
+  const std::size_t columns = info.fields.target().names.size();
   std::vector<Decoded> rows(values.size() / columns);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t column = i % columns;
     rows[i / columns].values.push_back(
-        {.name = info.outputs[column], .value = values[i], .stddev = info.target_stddev[column]});
+        {.name = info.fields.target().names[column], .value = values[i], .stddev = info.fields.target().stddev[column]});
   }
   return rows;
 }

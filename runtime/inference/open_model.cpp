@@ -29,12 +29,12 @@ void require_range(const char* option, int64_t value, int64_t least, int64_t mos
 // Inputs of another size than the training's. What does not fit the model's layers is told when the program is built.
 void set_image_size(ModelInfo& info, const std::vector<int64_t>& size) {
   if (size.empty()) return;
-  Shape& sample = info.input.sample.shape;
+  Shape& sample = info.fields.input().type.shape;
   if (sample.size() != 3 || size.size() != 2 || size[0] < 1 || size[1] < 1) {
     throw Error(
         "ModelOptions.image_size: expected rows and columns, above 0, of a model that takes images [C, H, W]; "
         "the model takes " +
-            to_string(info.input.sample),
+            to_string(info.fields.input().type),
         ExitCode::usage);
   }
   sample[1] = size[0];

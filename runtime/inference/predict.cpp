@@ -10,7 +10,7 @@
 
 #include "data/damaged_files.hpp"
 #include "data/images/image.hpp"
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 #include "inference/image_sample.hpp"
 #include "inference/sample_files.hpp"
 #include "tasks/task.hpp"
@@ -46,6 +46,7 @@ std::vector<FileSample> test_rows(const std::vector<int64_t>& rows, const Model&
   const Dataset data = training::load_for(model.experiment().data, EvaluationPart::test);
   training::require_data_of(model.info(), data);
   const std::string part = name_of(data.evaluated);
+  const std::vector<int32_t> labels = labels_of(data.test);
   std::vector<FileSample> samples;
   for (const int64_t row : rows) {
     if (row < 0 || row >= data.test.rows()) {
@@ -59,7 +60,7 @@ std::vector<FileSample> test_rows(const std::vector<int64_t>& rows, const Model&
                        .values = sample_of(data.test, row),
                        .label = {},
                        .dtype = data.test.samples.dtype});
-    if (!data.test.labels.empty()) samples.back().label = data.test.labels[index];
+    if (!labels.empty()) samples.back().label = labels[index];
     add_original(samples.back(), data.test, index);
   }
   return samples;
@@ -73,11 +74,11 @@ struct Gathered {
 };
 
 // Of samples of one type.
-Gathered gather(std::span<const FileSample> samples, const InputInfo& input, data::DamagedFiles& damaged) {
-  const std::size_t bytes = static_cast<std::size_t>(input.sample.elements()) * size_of(samples.front().dtype);
+Gathered gather(std::span<const FileSample> samples, const Field& input, data::DamagedFiles& damaged) {
+  const std::size_t bytes = static_cast<std::size_t>(input.type.elements()) * size_of(samples.front().dtype);
   std::vector<std::vector<std::byte>> values(samples.size());
   std::vector<data::ImageSides> sides(samples.size());
-  data::for_row_stretches(static_cast<int64_t>(samples.size()), 1, [&](int64_t first, int64_t last) {
+  for_row_stretches(static_cast<int64_t>(samples.size()), 1, [&](int64_t first, int64_t last) {
     for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
       const FileSample& sample = samples[i];
       if (sample.image.empty()) {
@@ -104,7 +105,7 @@ Gathered gather(std::span<const FileSample> samples, const InputInfo& input, dat
 }
 
 // In pixels of the image that the sample was made of.
-std::vector<DetectedBox> on_image(std::vector<DetectedBox> boxes, data::ImageSides image, const InputInfo& input) {
+std::vector<DetectedBox> on_image(std::vector<DetectedBox> boxes, data::ImageSides image, const Field& input) {
   if (boxes.empty() || image.height == 0) return boxes;
   return inference::boxes_on_image(std::move(boxes), image.height, image.width, input);
 }
@@ -127,20 +128,20 @@ std::vector<Prediction> predict(const TrainedModel& trained, const PredictReques
 std::vector<Prediction> predict(const Model& model, const PredictRequest& request) {
   require_answerable(request);
   const tasks::Task& task = tasks::find(model.info().task);
-  if (task.target_kind() == TargetKind::image) {
+  if (task.target_kind() == "image") {
     throw Error(
         "a model of the task " + model.info().task + " gives images, which `gpunn " + task.command("RUN") + "` writes",
         ExitCode::usage);
   }
-  const bool boxes = task.target_kind() == TargetKind::boxes;
+  const bool boxes = task.target_kind() == "boxes";
   const auto largest = static_cast<std::size_t>(std::min(kLargestPredicted, model.max_batch()));
-  const InputInfo& input = model.info().input;
+  const Field& input = model.info().fields.input();
   std::vector<FileSample> samples = inference::samples_in(request.inputs, model.info(), model.experiment().data);
   for (FileSample& sample : test_rows(request.rows, model)) samples.push_back(std::move(sample));
 
   std::vector<Prediction> predictions;
   data::DamagedFiles damaged(request.damaged);
-  Shape shape = batch_shape(input.sample.shape, 0);
+  Shape shape = batch_shape(input.type.shape, 0);
   for (std::size_t first = 0, count = 0; first < samples.size(); first += count) {
     auto rows = std::span(samples).subspan(first, std::min(largest, samples.size() - first));
     const auto other =

@@ -46,9 +46,9 @@ class FeatureTable {
         info_(info),
         table_(data::settings_for<CsvSet>(data)),
         reader_(file, data::delimiter_of(table_.delimiter)) {
-    if (info.input.sample.shape.size() != 1 || info.input.sample.dtype != DType::f32) {
+    if (info.fields.input().type.shape.size() != 1 || info.fields.input().type.dtype != DType::f32) {
       throw Error(
-          file.string() + ": the model takes " + to_string(info.input.sample) + ", not rows of a table; give it images",
+          file.string() + ": the model takes " + to_string(info.fields.input().type) + ", not rows of a table; give it images",
           ExitCode::usage);
     }
   }
@@ -59,7 +59,7 @@ class FeatureTable {
     if (!reader_.next(fields)) throw Error(file_.string() + ": the file has no lines; expected a CSV table");
     width_ = fields.size();
     const bool header = is_header(fields);
-    if (header && !info_.input.columns.empty()) {
+    if (header && !info_.fields.input().names.empty()) {
       find_by_name(fields);
     } else {
       find_by_place();
@@ -72,14 +72,14 @@ class FeatureTable {
   }
 
  private:
-  std::size_t features() const { return static_cast<std::size_t>(info_.input.sample.shape.front()); }
+  std::size_t features() const { return static_cast<std::size_t>(info_.fields.input().type.shape.front()); }
 
   bool fits_by_place() const { return width_ == features() || width_ == features() + 1; }
 
   // A label may be a word, so that it does not tell names from a first row; neither do names that are numbers.
   bool is_header(const std::vector<std::string>& fields) {
     const auto is_number = [](const std::string& field) { return data::number_of(field).has_value(); };
-    const std::vector<std::string>& columns = info_.input.columns;
+    const std::vector<std::string>& columns = info_.fields.input().names;
     const auto is_there = [&](const auto& column) { return std::ranges::find(fields, column) != fields.end(); };
     if (!columns.empty() && std::ranges::all_of(columns, is_there)) return true;
     if (!fits_by_place()) return !std::ranges::all_of(fields, is_number);
@@ -92,7 +92,7 @@ class FeatureTable {
     places_.clear();
     label_.reset();
     std::vector<std::string> missing;
-    const std::vector<std::string>& columns = info_.input.columns;
+    const std::vector<std::string>& columns = info_.fields.input().names;
     for (auto wanted = columns.begin(); wanted != columns.end(); ++wanted) {
       if (std::ranges::count(names, *wanted) > std::ranges::count(columns, *wanted)) {
         reader_.fail("the column " + in_quotes(*wanted) + " is there " +
@@ -155,8 +155,8 @@ class FeatureTable {
       sample.values.insert(sample.values.end(), bytes.begin(), bytes.end());
     }
     if (label_) {
-      const auto found = std::ranges::find(info_.outputs, fields[*label_]);
-      if (found != info_.outputs.end()) sample.label = found - info_.outputs.begin();
+      const auto found = std::ranges::find(info_.fields.target().names, fields[*label_]);
+      if (found != info_.fields.target().names.end()) sample.label = found - info_.fields.target().names.begin();
     }
     return sample;
   }
@@ -199,8 +199,8 @@ class Finder {
       for (FileSample& sample : FeatureTable(file, info_, data_).read()) samples_.push_back(std::move(sample));
       return;
     }
-    if (info_.input.sample.shape.size() != 3 || info_.input.sample.dtype != DType::u8) {
-      throw Error(file.string() + ": the model takes rows of " + to_string(info_.input.sample) +
+    if (info_.fields.input().type.shape.size() != 3 || info_.fields.input().type.dtype != DType::u8) {
+      throw Error(file.string() + ": the model takes rows of " + to_string(info_.fields.input().type) +
                       ", not images; give it a CSV file, or use --row for a row of its test set",
                   ExitCode::usage);
     }

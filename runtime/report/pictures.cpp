@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "data/standardise.hpp"
+#include "fields/standardise.hpp"
 
 namespace gpunn::reports {
 
@@ -21,7 +21,7 @@ constexpr int64_t kHeatMapSide = 480;
 // From the smallest value to the largest.
 std::vector<uint8_t> stretched(DType type, std::span<const std::byte> bytes) {
   std::vector<double> values(bytes.size() / size_of(type));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = data::element_of(type, bytes, i);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = fields::element_of(type, bytes, i);
   double low = 0, high = 0;
   bool any = false;
   for (const double value : values) {

@@ -10,7 +10,7 @@
 
 #include "common/files.hpp"
 #include "common/input_file.hpp"
-#include "data/standardise.hpp"
+#include "fields/standardise.hpp"
 #include "report/page.hpp"
 #include "storage/checkpoint.hpp"
 #include "training/class_metrics.hpp"
@@ -45,7 +45,7 @@ std::string values_text(const TensorType& sample, std::span<const std::byte> byt
   const auto count = static_cast<std::size_t>(sample.elements());
   std::string text;
   for (std::size_t i = 0; i < std::min(count, kMostValues); ++i) {
-    text += fmt::format("{}{:.4g}", i > 0 ? ", " : "", data::element_of(sample.dtype, bytes, i));
+    text += fmt::format("{}{:.4g}", i > 0 ? ", " : "", fields::element_of(sample.dtype, bytes, i));
   }
   return text + (count > kMostValues ? ", ..." : "");
 }
@@ -71,10 +71,10 @@ class SampleShow {
 
 // What in the picture spoke for the class that it was taken for. Networks without convolutions have no maps.
 void add_map(const Model& model, std::span<const std::byte> values, ShownMistake& shown) {
-  const InputInfo& input = model.info().input;
-  if (!shown.picture || input.sample.dtype != DType::u8 || values.size() != input.sample.bytes()) return;
-  const Shape shape = batch_shape(input.sample.shape, 1);
-  const ArrayView image{.name = input.name, .dtype = input.sample.dtype, .shape = shape, .data = values.data()};
+  const Field& input = model.info().fields.input();
+  if (!shown.picture || input.type.dtype != DType::u8 || values.size() != input.type.bytes()) return;
+  const Shape shape = batch_shape(input.type.shape, 1);
+  const ArrayView image{.name = input.name, .dtype = input.type.dtype, .shape = shape, .data = values.data()};
   try {
     const Explanation one = model.explain(image, {.class_index = shown.mistake.predicted}).front();
     shown.map = overlay_png(one, {reinterpret_cast<const uint8_t*>(values.data()), values.size()}, 1);

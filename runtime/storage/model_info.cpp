@@ -17,7 +17,7 @@ namespace {
 
 using InfoJson = nlohmann::ordered_json;
 
-constexpr int kDeepestInfo = 5;
+constexpr int kDeepestInfo = 6;
 constexpr std::size_t kMostInfoNames = 1'000'000;
 constexpr std::size_t kLongestInfoName = std::size_t{1} << 20;
 constexpr std::size_t kMostSampleDims = 7;  // and the rows
@@ -25,6 +25,9 @@ constexpr int64_t kMostSampleElements = int64_t{1} << 40;
 constexpr int64_t kMostScale = 1 << 10;
 constexpr std::array kColours = {"luma", "rgb"};       // of ColourPlanes
 constexpr std::array kInputs = {"small", "enlarged"};  // of ModelInput
+constexpr std::array kRoles = {"input", "target", "weight", "id"};  // of Role
+constexpr std::size_t kMostFields = 1000;
+constexpr std::array kDTypes = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8};
 constexpr std::array kInfoParts = {"train", "validation", "test"};
 
 std::string hexadecimal(uint32_t value) {
@@ -116,58 +119,86 @@ class Member {
 
 DType dtype_named(const Member& member) {
   const std::string name = member.text();
-  const bool known = name == name_of(DType::u8) || name == name_of(DType::f32);
-  member.require(known, "'u8' or 'f32'");
-  return name == name_of(DType::u8) ? DType::u8 : DType::f32;
+  for (const DType type : kDTypes) {
+    if (name == name_of(type)) return type;
+  }
+  member.require(false, "a dtype, such as 'u8' or 'f32'");
+  return DType::f32;
 }
 
-TensorType sample_type(const Member& input) {
-  TensorType type{dtype_named(input["dtype"]), {}};
-  const Member shape = input["shape"];
-  type.shape = shape.list([](const Member& dim) { return dim.count(1, kMostSampleElements); }, kMostSampleDims);
-  int64_t elements = type.shape.empty() ? 0 : 1;
-  bool fits = elements == 1;
+// The type of a row: no dimension for a number, at most 7.
+TensorType row_type(const Member& field) {
+  TensorType type{dtype_named(field["dtype"]), {}};
+  const Member shape = field["shape"];
+  type.shape = shape.list([](const Member& dim) { return dim.count(0, kMostSampleElements); }, kMostSampleDims);
+  int64_t elements = 1;
+  bool fits = true;
   for (const int64_t dim : type.shape) {
     fits = fits && !__builtin_mul_overflow(elements, dim, &elements) && elements <= kMostSampleElements;
   }
-  shape.require(fits, "1 to 7 dimensions of a sample");
+  shape.require(fits, "at most 7 dimensions of a sample");
   return type;
 }
 
-InputInfo read_input(const Member& member) {
-  InputInfo input;
-  input.name = member["name"].text();
-  input.sample = sample_type(member);
-  const auto channels = static_cast<std::size_t>(input.sample.shape.front());
+ImageFit read_fit(const Member& fit) {
+  return {.crop = fit["crop"].flag(),
+          .inside = fit.has("inside") && fit["inside"].flag(),
+          .shorter_side = fit["shorter_side"].count(0, 1 << 24)};
+}
+
+std::vector<double> numbers_in(const Member& member, std::size_t most) {
+  return member.list([](const Member& one) { return one.number(); }, most);
+}
+
+std::vector<std::string> names_in(const Member& member) {
+  return member.list([](const Member& one) { return one.text(); }, kMostInfoNames);
+}
+
+// Throws if an input has no numbers to be normalised by, or other than one for each channel or column.
+void require_input(const Member& member, const Field& input) {
+  member["shape"].require(!input.type.shape.empty() && input.type.elements() > 0, "1 to 7 dimensions of a sample");
+  const auto channels = static_cast<std::size_t>(input.type.shape.front());
   const std::string each = std::to_string(channels) + " numbers, one for each channel or feature";
-  const auto number = [](const Member& one) { return one.number(); };
-  input.mean = member["mean"].list(number, channels);
-  input.stddev = member["stddev"].list(number, channels);
   member["mean"].require(input.mean.size() == channels, each);
   member["stddev"].require(
       input.stddev.size() == channels && std::ranges::none_of(input.stddev, [](double s) { return s == 0; }),
       each + ", none of them 0");
-  const auto text = [](const Member& one) { return one.text(); };
-  input.columns = member["columns"].list(text, kMostInfoNames);
-  member["columns"].require(input.columns.empty() || input.columns.size() == channels,
-                            "no names, or " + std::to_string(channels));
-  const Member fit = member["fit"];
-  input.fit = {.crop = fit["crop"].flag(),
-               .inside = fit.has("inside") && fit["inside"].flag(),
-               .shorter_side = fit["shorter_side"].count(0, 1 << 24)};
-  input.light_on_dark = member["light_on_dark"].flag();
-  return input;
 }
 
-void read_target(const Member& target, ModelInfo& info) {
-  const std::size_t outputs = info.outputs.size();
-  const auto number = [](const Member& one) { return one.number(); };
-  info.target_mean = target["mean"].list(number, outputs);
-  info.target_stddev = target["stddev"].list(number, outputs);
-  const bool fits = info.target_mean.empty() || info.target_mean.size() == outputs;
-  const std::string each = "no numbers, or " + std::to_string(outputs);
-  target["mean"].require(fits, each);
-  target["stddev"].require(info.target_stddev.size() == info.target_mean.size(), each);
+void require_scale(const Member& member, const Field& target) {
+  const std::size_t columns = target.names.size();
+  const std::string each = "no numbers, or " + std::to_string(columns);
+  member["mean"].require(target.mean.empty() || target.mean.size() == columns, each);
+  member["stddev"].require(target.stddev.size() == target.mean.size(), each);
+}
+
+// Versions before fields: members for the only input and target.
+void read_input(const Member& member, Field& input) {
+  input.name = member["name"].text();
+  input.type = row_type(member);
+  input.kind = input.type.shape.size() == 3 ? "image" : "numbers";
+  input.mean = numbers_in(member["mean"], kMostInfoNames);
+  input.stddev = numbers_in(member["stddev"], kMostInfoNames);
+  require_input(member, input);
+  input.names = names_in(member["columns"]);
+  const auto channels = static_cast<std::size_t>(input.type.shape.front());
+  member["columns"].require(input.names.empty() || input.names.size() == channels,
+                            "no names, or " + std::to_string(channels));
+  input.fit = read_fit(member["fit"]);
+  input.light_on_dark = member["light_on_dark"].flag();
+}
+
+void read_input_and_target(const Member& root, Schema& fields) {
+  read_input(root["input"], fields.input());
+  Field& target = fields.target();
+  target.names = names_in(root["outputs"]);
+  if (root.has("output_ids")) {
+    target.ids = root["output_ids"].list([](const Member& one) { return one.integer(); }, kMostInfoNames);
+    root["output_ids"].require(target.ids.size() == target.names.size(), "a whole number for each output");
+  }
+  target.mean = numbers_in(root["target"]["mean"], kMostInfoNames);
+  target.stddev = numbers_in(root["target"]["stddev"], kMostInfoNames);
+  require_scale(root["target"], target);
 }
 
 // One of the words, by its number.
@@ -204,30 +235,58 @@ InfoJson fit_json(const ImageFit& fit) {
   return json;
 }
 
+// Members that say nothing are left out.
+InfoJson json_of(const Field& field) {
+  InfoJson json = {{"name", field.name},
+                   {"role", kRoles.at(static_cast<std::size_t>(field.role))},
+                   {"kind", field.kind},
+                   {"dtype", name_of(field.type.dtype)},
+                   {"shape", field.type.shape},
+                   {"names", field.names},
+                   {"mean", field.mean},
+                   {"stddev", field.stddev}};
+  if (!field.ids.empty()) json["ids"] = field.ids;
+  if (field.fit.crop || field.fit.inside || field.fit.shorter_side > 0) json["fit"] = fit_json(field.fit);
+  if (field.light_on_dark) json["light_on_dark"] = true;
+  if (field.scale != 1) json["scale"] = field.scale;
+  if (field.ignored) json["ignored"] = *field.ignored;
+  return json;
+}
+
+Field read_field(const Member& member) {
+  Field field{.name = member["name"].text(),
+              .role = word_of<Role>(member["role"], kRoles),
+              .kind = member["kind"].text(),
+              .type = row_type(member),
+              .names = names_in(member["names"]),
+              .mean = numbers_in(member["mean"], kMostInfoNames),
+              .stddev = numbers_in(member["stddev"], kMostInfoNames)};
+  if (member.has("ids")) {
+    field.ids = member["ids"].list([](const Member& one) { return one.integer(); }, kMostInfoNames);
+    member["ids"].require(field.ids.size() == field.names.size(), "a whole number for each name");
+  }
+  if (member.has("fit")) field.fit = read_fit(member["fit"]);
+  if (member.has("light_on_dark")) field.light_on_dark = member["light_on_dark"].flag();
+  if (member.has("scale")) field.scale = member["scale"].count(1, kMostScale);
+  if (member.has("ignored")) field.ignored = member["ignored"].integer();
+  if (field.role == Role::input) require_input(member, field);
+  if (field.role == Role::target) require_scale(member, field);
+  return field;
+}
+
 }  // namespace
 
 std::string model_info_text(const ModelInfo& info) {
-  const InputInfo& input = info.input;
-  InfoJson parts;
+  InfoJson parts, fields = InfoJson::array();
   const std::array<const PartDigest*, kInfoParts.size()> digests = {&info.data.train, &info.data.validation,
                                                                     &info.data.test};
   for (std::size_t i = 0; i < digests.size(); ++i) parts[kInfoParts[i]] = json_of(*digests[i]);
+  for (const Field& field : info.fields) fields.push_back(json_of(field));
   InfoJson json = {
       {"task", info.task},
-      {"input",
-       {{"name", input.name},
-        {"dtype", name_of(input.sample.dtype)},
-        {"shape", input.sample.shape},
-        {"mean", input.mean},
-        {"stddev", input.stddev},
-        {"columns", input.columns},
-        {"fit", fit_json(input.fit)},
-        {"light_on_dark", input.light_on_dark}}},
-      {"outputs", info.outputs},
-      {"target", {{"mean", info.target_mean}, {"stddev", info.target_stddev}}},
+      {"fields", fields},
       {"data", {{"name", info.data.name}, {"source", info.data.source}, {"parts", parts}}},
   };
-  if (!info.output_ids.empty()) json["output_ids"] = info.output_ids;
   if (info.photographs) json["photographs"] = json_of(*info.photographs);
   return json.dump(-1, ' ', false, InfoJson::error_handler_t::replace);
 }
@@ -246,13 +305,14 @@ ModelInfo parse_model_info(std::string_view text) {
   const Member root(json, "");
   ModelInfo info;
   info.task = root["task"].text();
-  info.input = read_input(root["input"]);
-  info.outputs = root["outputs"].list([](const Member& one) { return one.text(); }, kMostInfoNames);
-  if (root.has("output_ids")) {
-    info.output_ids = root["output_ids"].list([](const Member& one) { return one.integer(); }, kMostInfoNames);
-    root["output_ids"].require(info.output_ids.size() == info.outputs.size(), "a whole number for each output");
+  if (root.has("fields")) {
+    info.fields.fields = root["fields"].list(read_field, kMostFields);
+    for (const Role role : {Role::input, Role::target}) {
+      root["fields"].require(!info.fields.of(role).empty(), "an input and a target");
+    }
+  } else {
+    read_input_and_target(root, info.fields);
   }
-  read_target(root["target"], info);
   if (root.has("photographs")) info.photographs = read_photographs(root["photographs"]);
   const Member data = root["data"], parts = data["parts"];
   info.data = {.name = data["name"].text(),

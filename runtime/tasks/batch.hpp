@@ -1,14 +1,13 @@
 #pragma once
 
+#include <gpunn/field.hpp>
+
 #include <map>
 #include <string>
 
 #include "graph/graph.hpp"
 
 namespace gpunn::tasks {
-
-// The field of a batch that holds its classes: i32[N], one a row. Targets f32[N, outputs] are gpunn::kTargetField.
-inline constexpr const char* kLabelField = "label";
 
 // The batch of a step: normalised samples f32[N, ...]; how many of the N rows count, i32 0-d; the normalisation, x =
 // raw * scale[C] + shift[C]; and the other fields of each row, by name.

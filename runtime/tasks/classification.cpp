@@ -83,7 +83,7 @@ class Classification : public Task {
  public:
   std::string_view name() const override { return "classification"; }
   std::string_view help() const override { return "each sample is of one class"; }
-  TargetKind target_kind() const override { return TargetKind::one_class; }
+  std::string_view target_kind() const override { return "class"; }
   std::string_view output() const override { return "class"; }
   std::string_view target() const override { return "classes"; }
   std::span<const TaskMetric> metrics() const override {

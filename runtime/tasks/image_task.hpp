@@ -9,7 +9,7 @@ namespace gpunn::tasks {
 
 class ImageTask : public Task {
  public:
-  TargetKind target_kind() const override { return TargetKind::image; }
+  std::string_view target_kind() const override { return "image"; }
   std::string_view output() const override { return "image"; }
   std::string_view target() const override { return "images"; }
   std::array<const char*, 2> output_names() const override { return {"image", "image"}; }

@@ -101,7 +101,7 @@ class MultiLabel : public TargetTask {
  public:
   std::string_view name() const override { return "multi_label"; }
   std::string_view help() const override { return "each sample has any number of labels"; }
-  TargetKind target_kind() const override { return TargetKind::labels; }
+  std::string_view target_kind() const override { return "label_set"; }
   std::string_view output() const override { return "label"; }
   std::string_view target() const override { return "labels"; }
   std::span<const TaskMetric> metrics() const override {

@@ -67,7 +67,7 @@ class Regression : public TargetTask {
  public:
   std::string_view name() const override { return "regression"; }
   std::string_view help() const override { return "each sample has numbers that the model predicts"; }
-  TargetKind target_kind() const override { return TargetKind::numbers; }
+  std::string_view target_kind() const override { return "numbers"; }
   std::string_view output() const override { return "target column"; }
   std::string_view target() const override { return "target columns"; }
   // Each the mean of the columns', as scikit-learn has them.

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fields/kind.hpp"
 #include "graph/graph.hpp"
 #include "tasks/batch.hpp"
 #include "tasks/detection/boxes.hpp"
@@ -86,7 +87,7 @@ class Task {
   virtual ~Task() = default;
   virtual std::string_view name() const = 0;                // as experiments have it
   virtual std::string_view help() const = 0;                // one clause: what a sample has and what is learnt
-  virtual TargetKind target_kind() const = 0;               // which the data has to bring
+  virtual std::string_view target_kind() const = 0;         // the kind of field that it learns
   virtual std::string_view output() const = 0;              // what an output stands for, in messages: "class"
   virtual std::string_view target() const = 0;              // several of them: "classes"
   virtual std::span<const TaskMetric> metrics() const = 0;  // the most telling first: what `monitor` is by default
@@ -104,7 +105,8 @@ class Task {
   virtual bool names_outputs() const { return true; }
   // The command that puts a trained model of the task to use, without the program's name: "predict RUN --row 0".
   virtual std::string command(const std::string& model) const { return "predict " + model + " --row 0"; }
-  bool has_labels() const { return target_kind() == TargetKind::one_class; }  // else targets f32[rows, outputs]
+  // Whether it learns a class of each sample.
+  bool has_labels() const { return fields::find(target_kind()).is_class(); }
 
   // Whether a model that ends in a layer of this type is of this task, whatever the data.
   virtual bool is_of_layer(std::string_view /*type*/) const { return false; }

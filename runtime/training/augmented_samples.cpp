@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fields/values.hpp"
 #include "training/session.hpp"
 #include "training/variable_access.hpp"
 
@@ -36,6 +37,7 @@ Split Session::augmented_batches(int64_t steps) {
   std::size_t plane = 1;
   int64_t rows = 0;
   std::vector<float> targets;
+  std::vector<int32_t> classes;
   for (std::size_t i = 2; i < shape.size(); ++i) plane *= static_cast<std::size_t>(shape[i]);
   StreamedProgram streamed{std::move(program), data_->training_stream(steps)};
   if (streamed.stream != nullptr) streamed.stream->seek(0);
@@ -47,7 +49,7 @@ Split Session::augmented_batches(int64_t steps) {
     rows += static_cast<int64_t>(count);
     if (data_->train().targets == 0) {
       const std::vector<int32_t> labels = values_of<int32_t>(wanted);
-      result.labels.insert(result.labels.end(), labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(count));
+      classes.insert(classes.end(), labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(count));
     } else {
       const std::vector<float> of_batch = values_of<float>(wanted);
       const auto values = static_cast<std::ptrdiff_t>(count) * static_cast<std::ptrdiff_t>(data_->train().targets);
@@ -59,9 +61,8 @@ Split Session::augmented_batches(int64_t steps) {
     result.values.insert(result.values.end(), raw.begin(), raw.end());
   }
   result.samples.shape[0] = rows;
-  if (data_->train().targets > 0) {
-    result.fields[kTargetField] = data_->raw_targets(targets);
-  }
+  const bool has_classes = data_->train().targets == 0;
+  result.fields[data_->train().field()] = has_classes ? fields::class_values(classes) : data_->raw_targets(targets);
   return result;
 }
 

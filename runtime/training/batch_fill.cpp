@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 #include "data/variation/varied_sample.hpp"
 
 namespace gpunn::training {
@@ -22,9 +22,9 @@ BatchFill fill_from_split(const Split& split, const SplitType& type, const Sampl
 BatchFill fill_from_split_part(const Split& split, const SplitType& type, const Sampling& sampling,
                                distributed::Share part, const Standardisers& standardisers,
                                const data::SampleVariation* variation) {
-  const std::byte* const targets =
-      type.targets > 0 ? split.fields.at(kTargetField).values.data() : std::as_bytes(std::span(split.labels)).data();
-  const std::size_t word = type.targets > 0 ? size_of(split.fields.at(kTargetField).type.dtype) : sizeof(int32_t);
+  const FieldValues& values = split.fields.at(type.field());
+  const std::byte* const targets = values.bytes().data();
+  const std::size_t word = size_of(values.type.dtype);
   const int64_t words = type.words_of_row();
   const std::size_t target_bytes = static_cast<std::size_t>(words) * sizeof(int32_t);
   const int64_t numbers = split.samples.elements() / split.rows();
@@ -38,7 +38,7 @@ BatchFill fill_from_split_part(const Split& split, const SplitType& type, const 
     const int64_t all = sampling.rows_of_step(step, *index);
     const int64_t count = std::clamp<int64_t>(all - part.begin, 0, part.count());
     const auto epoch = static_cast<uint64_t>(sampling.epoch_of(step));
-    data::for_row_stretches(count, std::max<int64_t>(at_once, 1), [&](int64_t first, int64_t last) {
+    for_row_stretches(count, std::max<int64_t>(at_once, 1), [&](int64_t first, int64_t last) {
       for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k) {
         const auto row = static_cast<std::size_t>((*index)[static_cast<std::size_t>(part.begin) + k]);
         const std::span<std::byte> to = to_samples.subspan(k * sample_bytes, sample_bytes);

@@ -8,7 +8,7 @@
 #include <functional>
 #include <span>
 
-#include "data/standardise.hpp"
+#include "fields/standardise.hpp"
 #include "data/variation/sample_variation.hpp"
 #include "distributed/team.hpp"
 #include "training/batch_ops.hpp"
@@ -27,7 +27,7 @@ using BatchFill = std::function<FilledRows(int64_t step, std::span<std::byte> sa
 
 // Brings samples and targets to the device.
 struct Standardisers {
-  data::Standardiser samples, targets;
+  fields::Standardiser samples, targets;
 };
 
 // Rows of the split, which has to stay where it is, as the sampling picks them; varied, where a variation is given, on

@@ -26,7 +26,7 @@ struct SplitType {
   int64_t rows() const { return samples.shape.empty() ? 0 : samples.shape[0]; }
   std::string samples_variable() const { return name + (ring ? ".ring.samples" : ".samples"); }
   std::string rows_variable() const { return name + (ring ? ".ring.rows" : targets > 0 ? ".targets" : ".labels"); }
-  const char* field() const { return targets > 0 ? kTargetField : tasks::kLabelField; }  // of the batch
+  const char* field() const { return targets > 0 ? kTargetField : kLabelField; }  // of the batch
   int64_t words_of_row() const { return targets > 0 ? targets : 1; }                     // four bytes each
   // Of what a row is to be learnt from: i32[rows], or f32[rows, targets].
   TensorType rows_type(int64_t rows) const {
@@ -42,7 +42,7 @@ struct Normalisation {
 };
 // For samples as the data set has them.
 Normalisation raw_normalisation(DType dtype, const std::vector<double>& mean, const std::vector<double>& stddev);
-// For samples as the device has them: bytes are raw, and data::Standardiser has normalised all others.
+// For samples as the device has them: bytes are raw, and fields::Standardiser has normalised all others.
 Normalisation device_normalisation(DType dtype, const std::vector<double>& mean, const std::vector<double>& stddev);
 
 // The normalisation that augmentations see in place of batch.scale and batch.shift, which bytes alone share with it.

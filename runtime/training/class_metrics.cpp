@@ -72,15 +72,16 @@ ClassEvalReport ClassTally::report() const {
 ClassEvalReport evaluate_classes(Session& session, int64_t mistakes) {
   if (!session.task().has_labels()) return evaluate_outputs(session, mistakes);
   const Dataset& data = session.dataset();
-  const auto classes = static_cast<std::size_t>(data.classes);
-  ClassTally tally(output_names(data));
+  const auto classes = static_cast<std::size_t>(data.fields.target().count());
+  const std::vector<int32_t> labels = labels_of(data.test);
+  ClassTally tally(data.fields.target().names);
   std::vector<Mistake> wrong;
   const EvalReport total = session.evaluate_rows([&](const RowOutputs& rows) {
     for (std::size_t i = 0; i < rows.losses.size(); ++i) {
       const int64_t row = rows.first + static_cast<int64_t>(i);
-      const int64_t label = data.test.labels[static_cast<std::size_t>(row)];
+      const int64_t label = labels[static_cast<std::size_t>(row)];
       const int64_t predicted = predicted_class(rows.scores.subspan(i * classes, classes));
-      if (label < 0 || label >= data.classes) continue;
+      if (label < 0 || label >= data.fields.target().count()) continue;
       tally.add(label, predicted);
       if (predicted < 0 || predicted == label || mistakes <= 0) continue;
       const std::span<const float> probabilities = rows.predictions.subspan(i * classes, classes);

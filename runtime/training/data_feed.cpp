@@ -71,7 +71,7 @@ void DataFeed::place(execution::ProgramRunner& runner, execution::Profiler* prof
 void DataFeed::upload(const SplitType& type, const Split& split) {
   const execution::HostSpan span(profiler_, "data upload");
   execution::Variables& variables = runner_->variables();
-  const auto write = [&](const std::string& name, const data::Standardiser& standardiser,
+  const auto write = [&](const std::string& name, const fields::Standardiser& standardiser,
                          std::span<const std::byte> rows) {
     if (standardiser.copies()) return variables.write(name, rows);
     variables.write(name, standardiser.converted(rows));
@@ -79,16 +79,12 @@ void DataFeed::upload(const SplitType& type, const Split& split) {
   variables.create(type.samples_variable(), type.samples, Storage::data);
   write(type.samples_variable(), sample_standardiser(split.samples), split.sample_bytes());
   variables.create(type.rows_variable(), type.rows_type(split.rows()), Storage::data);
-  if (type.targets > 0) {
-    write(type.rows_variable(), targets_standardiser(split), split.fields.at(kTargetField).values);
-  } else {
-    variables.write(type.rows_variable(), bytes_of(split.labels));
-  }
+  write(type.rows_variable(), targets_standardiser(split), split.fields.at(type.field()).bytes());
 }
 
-data::Standardiser DataFeed::targets_standardiser(const Split& split) const {
-  const auto field = split.fields.find(kTargetField);
-  if (field != split.fields.end()) return target_standardiser(dataset_, field->second.type.dtype);
+fields::Standardiser DataFeed::targets_standardiser(const Split& split) const {
+  const auto values = split.fields.find(dataset_.fields.target().name);
+  if (values != split.fields.end()) return target_standardiser(dataset_, values->second.type.dtype);
   const bool labels = dataset_.batches == nullptr || train_.targets == 0;
   return target_standardiser(dataset_, labels ? DType::i32 : dataset_.batches->target_type());
 }
@@ -99,8 +95,8 @@ Standardisers DataFeed::standardisers(const Split& split) const {
 
 void DataFeed::take_normalisation() {
   const DataConfig& data = experiment_.data;
-  mean_ = data.mean.empty() ? dataset_.mean : data.mean;
-  stddev_ = data.stddev.empty() ? dataset_.stddev : data.stddev;
+  mean_ = data.mean.empty() ? dataset_.fields.input().mean : data.mean;
+  stddev_ = data.stddev.empty() ? dataset_.fields.input().stddev : data.stddev;
   const auto channels = static_cast<std::size_t>(dataset_.train.samples.shape[1]);
   if (mean_.size() != channels || stddev_.size() != channels) {
     throw Error(experiment_.file.string() + ": data.mean and data.stddev must have one number for each of the " +
@@ -124,14 +120,15 @@ void DataFeed::upload_normalisation() {
 }
 
 int64_t DataFeed::outputs_of(const Split& split) const {
-  if (dataset_.targets != TargetKind::image || split.rows() == 0) return dataset_.classes;
-  return split.fields.at(kTargetField).type.elements() / split.rows();
+  const Field& target = dataset_.fields.target();
+  return target.names.empty() ? target_size_of(split) : target.count();
 }
 
 int64_t DataFeed::target_size_of(const Split& split) const {
-  const auto field = split.fields.find(kTargetField);
-  if (field != split.fields.end() && split.rows() > 0) return field->second.type.elements() / split.rows();
-  return dataset_.target_size > 0 ? dataset_.target_size : dataset_.classes;
+  const Field& target = dataset_.fields.target();
+  const auto values = split.fields.find(target.name);
+  if (values != split.fields.end() && split.rows() > 0) return values->second.type.elements() / split.rows();
+  return target.type.elements();
 }
 
 int64_t DataFeed::evaluation_batch() const {
@@ -190,7 +187,7 @@ std::vector<std::byte> DataFeed::test_sample(int64_t row) const {
   const std::size_t bytes = test_.samples.bytes() / static_cast<std::size_t>(test_.rows());
   const auto first = read_back_.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * bytes);
   const std::vector<std::byte> sample = {first, first + static_cast<std::ptrdiff_t>(bytes)};
-  const data::Standardiser standardiser = sample_standardiser(dataset_.test.samples);
+  const fields::Standardiser standardiser = sample_standardiser(dataset_.test.samples);
   return standardiser.copies() ? sample : standardiser.restored(values_of<float>(sample));
 }
 
@@ -198,7 +195,7 @@ std::vector<std::byte> DataFeed::raw_samples(std::span<const float> rows) const 
   return sample_standardiser(dataset_.train.samples).restored(rows);
 }
 
-Field DataFeed::raw_targets(std::span<const float> rows) const {
+FieldValues DataFeed::raw_targets(std::span<const float> rows) const {
   const auto field = dataset_.train.fields.find(kTargetField);
   const DType type = field == dataset_.train.fields.end() ? DType::f32 : field->second.type.dtype;
   return {.type = {type, {std::ssize(rows) / train_.targets, train_.targets}},

@@ -23,7 +23,7 @@ constexpr std::size_t kMostCurvePoints = 400;  // of a chart
 
 std::string name_of_class(const Dataset& data, int64_t category) {
   const auto at = static_cast<std::size_t>(category);
-  return at < data.class_names.size() ? data.class_names[at] : std::to_string(category);
+  return at < data.fields.target().names.size() ? data.fields.target().names[at] : std::to_string(category);
 }
 
 // Row `row` of the test samples with what is there, dashed, and what is found.
@@ -72,7 +72,7 @@ DetectedClass class_report(const Dataset& data, std::span<const tasks::Detection
 ClassEvalReport evaluate_detections(Session& session, int64_t worst) {
   const Dataset& data = session.dataset();
   ClassEvalReport report;
-  report.targets = data.targets;
+  report.targets = data.fields.target().kind;
   report.output = session.task().output();
   DetectionReport found;
   std::vector<tasks::DetectionImage> images;
@@ -87,12 +87,12 @@ ClassEvalReport evaluate_detections(Session& session, int64_t worst) {
       losses.emplace_back(std::isnan(loss) ? HUGE_VAL : loss, rows.first + static_cast<int64_t>(i));
     }
   });
-  for (int64_t category = 0; category < data.classes; ++category) {
+  for (int64_t category = 0; category < data.fields.target().count(); ++category) {
     found.classes.push_back(class_report(data, images, category));
   }
-  const tasks::CocoFigures coco = tasks::coco_figures(images, data.classes);
-  found.figures = {{"VOC at 0.5, all points", tasks::voc_mean(images, data.classes, tasks::all_points)},
-                   {"VOC at 0.5, 11 points", tasks::voc_mean(images, data.classes, tasks::eleven_points)},
+  const tasks::CocoFigures coco = tasks::coco_figures(images, data.fields.target().count());
+  found.figures = {{"VOC at 0.5, all points", tasks::voc_mean(images, data.fields.target().count(), tasks::all_points)},
+                   {"VOC at 0.5, 11 points", tasks::voc_mean(images, data.fields.target().count(), tasks::eleven_points)},
                    {"COCO, 0.5 to 0.95", coco.mean},
                    {"COCO at 0.5", coco.at_50},
                    {"COCO at 0.75", coco.at_75},
@@ -106,7 +106,7 @@ ClassEvalReport evaluate_detections(Session& session, int64_t worst) {
                    {"COCO, recall of medium objects", coco.recall_medium},
                    {"COCO, recall of large objects", coco.recall_large}};
   for (std::size_t i = 0; i < found.classes.size(); ++i) found.classes[i].coco_ap = coco.by_class[i];
-  found.confusion = tasks::confusion_of(images, data.classes, found.least_score);
+  found.confusion = tasks::confusion_of(images, data.fields.target().count(), found.least_score);
   std::ranges::stable_sort(losses, std::ranges::greater{}, &std::pair<double, int64_t>::first);
   const auto shown = std::min(losses.size(), static_cast<std::size_t>(std::max<int64_t>(worst, 0)));
   for (std::size_t i = 0; i < shown; ++i) {

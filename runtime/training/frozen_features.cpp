@@ -183,10 +183,10 @@ tasks::FrozenFeatures load_trained(const FrozenRequest& request) {
                 ExitCode::usage);
   }
   const std::vector<double>& mean = trained.experiment.data.mean.empty() && trained.checkpoint.model
-                                        ? trained.checkpoint.model->input.mean
+                                        ? trained.checkpoint.model->fields.input().mean
                                         : trained.experiment.data.mean;
   const std::vector<double>& stddev = trained.experiment.data.stddev.empty() && trained.checkpoint.model
-                                          ? trained.checkpoint.model->input.stddev
+                                          ? trained.checkpoint.model->fields.input().stddev
                                           : trained.experiment.data.stddev;
   if (mean.size() != 3 || stddev.size() != 3) {
     throw Error(file + ": a network of features sees images of 3 channels; this one is normalised by " +

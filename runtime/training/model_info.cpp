@@ -7,7 +7,7 @@
 
 #include "common/text.hpp"
 #include "data/described.hpp"
-#include "data/standardise.hpp"
+#include "fields/standardise.hpp"
 #include "storage/model_info.hpp"
 #include "tasks/task.hpp"
 #include "training/evaluation_part.hpp"
@@ -61,7 +61,7 @@ std::string class_differences(const std::vector<std::string>& model, const std::
 }
 
 TensorType sample_of(const Dataset& dataset) {
-  return data::device_type({dataset.train.samples.dtype, sample_shape(dataset)});
+  return fields::device_type({dataset.train.samples.dtype, sample_shape(dataset)});
 }
 
 std::optional<PhotographInfo> photographs_of(const Experiment& experiment) {
@@ -70,34 +70,26 @@ std::optional<PhotographInfo> photographs_of(const Experiment& experiment) {
   return PhotographInfo{.scale = settings->scale, .colours = settings->colours, .input = settings->input};
 }
 
+std::vector<std::string> utf8_names(std::vector<std::string> names) {
+  for (std::string& name : names) name = storage::as_utf8(name);
+  return names;
+}
+
 std::string rows_text(const PartDigest& part) { return std::to_string(part.rows) + " rows"; }
 
 }  // namespace
 
-std::vector<std::string> output_names(const Dataset& dataset) {
-  if (dataset.targets == TargetKind::image) return {};  // pixels have no names
-  std::vector<std::string> names = dataset.class_names;
-  names.resize(static_cast<std::size_t>(dataset.classes));
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    names[i] = names[i].empty() ? std::to_string(i) : storage::as_utf8(names[i]);
-  }
-  return names;
-}
-
 ModelInfo model_info(const Experiment& experiment, const Dataset& dataset) {
   ModelInfo info;
-  info.input.sample = sample_of(dataset);
-  info.input.name = info.input.sample.shape.size() == 3 ? "image" : "features";
-  info.input.mean = experiment.data.mean.empty() ? dataset.mean : experiment.data.mean;
-  info.input.stddev = experiment.data.stddev.empty() ? dataset.stddev : experiment.data.stddev;
-  info.input.columns = dataset.columns;
-  info.input.fit = dataset.fit;
-  info.input.light_on_dark = dataset.light_on_dark;
+  info.fields = dataset.fields;
+  Field& input = info.fields.input();
+  input.type = sample_of(dataset);
+  input.name = input.type.shape.size() == 3 ? "image" : "features";
+  input.kind = input.type.shape.size() == 3 ? "image" : "numbers";
+  if (!experiment.data.mean.empty()) input.mean = experiment.data.mean;
+  if (!experiment.data.stddev.empty()) input.stddev = experiment.data.stddev;
+  for (Field& field : info.fields.fields) field.names = utf8_names(std::move(field.names));
   info.task = experiment.task;
-  info.outputs = output_names(dataset);
-  info.output_ids = dataset.class_ids;
-  info.target_mean = dataset.target_mean;
-  info.target_stddev = dataset.target_stddev;
   info.photographs = photographs_of(experiment);
   info.data = dataset.digest;
   return info;
@@ -124,7 +116,7 @@ Experiment experiment_of(const storage::Checkpoint& checkpoint, const fs::path& 
                          const std::vector<Override>& overrides) {
   Experiment experiment = parse_experiment(checkpoint.experiment, file.string() + ":experiment", overrides);
   if (checkpoint.model) {
-    const InputInfo& input = checkpoint.model->input;
+    const Field& input = checkpoint.model->fields.input();
     if (experiment.data.mean.empty()) experiment.data.mean = input.mean;
     if (experiment.data.stddev.empty()) experiment.data.stddev = input.stddev;
   }
@@ -133,20 +125,21 @@ Experiment experiment_of(const storage::Checkpoint& checkpoint, const fs::path& 
 
 void take_target_scale(const storage::Checkpoint& checkpoint, Dataset& dataset) {
   if (!checkpoint.model) return;
-  dataset.target_mean = checkpoint.model->target_mean;
-  dataset.target_stddev = checkpoint.model->target_stddev;
+  dataset.fields.target().mean = checkpoint.model->fields.target().mean;
+  dataset.fields.target().stddev = checkpoint.model->fields.target().stddev;
 }
 
 void require_data_of(const ModelInfo& model, const Dataset& dataset) {
   std::vector<std::string> differences;
-  if (const TensorType sample = sample_of(dataset); !(sample == model.input.sample)) {
-    differences.push_back("a sample is " + to_string(sample) + ", the model takes " + to_string(model.input.sample));
+  if (const TensorType sample = sample_of(dataset); !(sample == model.fields.input().type)) {
+    differences.push_back("a sample is " + to_string(sample) + ", the model takes " + to_string(model.fields.input().type));
   }
-  if (!model.input.columns.empty() && !dataset.columns.empty() && model.input.columns != dataset.columns) {
-    differences.push_back("the columns are " + named_classes(dataset.columns) + ", the model's are " +
-                          named_classes(model.input.columns));
+  if (!model.fields.input().names.empty() && !dataset.fields.input().names.empty() &&
+      model.fields.input().names != dataset.fields.input().names) {
+    differences.push_back("the columns are " + named_classes(dataset.fields.input().names) + ", the model's are " +
+                          named_classes(model.fields.input().names));
   }
-  const std::string classes = class_differences(model.outputs, output_names(dataset));
+  const std::string classes = class_differences(model.fields.target().names, utf8_names(dataset.fields.target().names));
   if (!classes.empty()) {
     differences.push_back("the " + std::string(tasks::find(model.task).target()) + " differ: " + classes);
   }

@@ -12,9 +12,6 @@
 
 namespace gpunn::training {
 
-// The names of all classes, labels or numbers to learn; those without a name are called by their number.
-std::vector<std::string> output_names(const Dataset& dataset);
-
 // About a model that is trained on this data set, as load_for() returned it.
 ModelInfo model_info(const Experiment& experiment, const Dataset& dataset);
 

@@ -12,7 +12,8 @@
 #include "common/text.hpp"
 #include "config/checked_backends.hpp"
 #include "data/described.hpp"
-#include "data/standardise.hpp"
+#include "fields/kind.hpp"
+#include "fields/standardise.hpp"
 #include "nn/model.hpp"
 #include "storage/safetensors.hpp"
 #include "training/evaluation_part.hpp"
@@ -65,12 +66,8 @@ Split stand_in(const Split& like, const Dataset& set) {
   part.samples = like.samples;
   part.samples.shape.front() = 1;
   part.values.resize(part.samples.bytes());
-  if (set.targets == TargetKind::one_class) {
-    part.labels = {0};
-  } else {
-    const TensorType type{DType::f32, {1, set.classes}};
-    part.fields[kTargetField] = {.type = type, .values = std::vector<std::byte>(type.bytes())};
-  }
+  const Field& target = set.fields.target();
+  part.fields[target.name] = fields::kind_of(target).blank(target, 1);
   return part;
 }
 
@@ -109,11 +106,11 @@ class AtEpochs final : public TrainingListener {
 
 Network::Impl::Impl(Experiment given_experiment, ModelInfo given_info)
     : experiment(std::move(given_experiment)), info(std::move(given_info)) {
-  const Shape& sample = info.input.sample.shape;
+  const Shape& sample = info.fields.input().type.shape;
   state.parameters = first_values(nn::model_parameters(experiment.model, sample), experiment.seed);
   state.buffers = first_values(nn::model_buffers(experiment.model, sample), experiment.seed);
   begin_average();
-  if (info.outputs.empty()) info.outputs = numbered_outputs(experiment, sample);
+  if (info.fields.target().names.empty()) info.fields.target().names = numbered_outputs(experiment, sample);
   describe();
 }
 
@@ -124,10 +121,18 @@ Network::Impl::Impl(Experiment given_experiment, ModelInfo given_info, storage::
 
 // The tensors as the model has them, which those of the state have to be.
 void Network::Impl::describe() {
-  const Shape& sample = info.input.sample.shape;
+  const Shape& sample = info.fields.input().type.shape;
   std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, sample);
   const std::vector<nn::Parameter> buffers = nn::model_buffers(experiment.model, sample);
   const std::vector<training::UpdateRule> rules = training::update_rules(parameters, experiment);
+  Field& target = info.fields.target();
+  if (const std::string_view kind = tasks::find(experiment.task).target_kind(); target.kind != kind) {
+    Field learnt = fields::target_field(kind, std::move(target.names));
+    learnt.ids = std::move(target.ids);
+    learnt.mean = std::move(target.mean);
+    learnt.stddev = std::move(target.stddev);
+    target = std::move(learnt);
+  }
   std::vector<NetworkTensor> described;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     described.push_back({parameters[i].name, parameters[i].layer, parameters[i].shape, false, !rules[i].frozen});
@@ -146,10 +151,10 @@ void Network::Impl::set(Experiment given_experiment, ModelInfo given_info) {
   Impl changed(std::move(given_experiment), std::move(given_info), state);  // a copy: a refused call changes nothing
   if (changed.experiment.ema == 0) std::erase_if(changed.state.optimizer, is_of_average);
   changed.begin_average();
-  if (changed.info.outputs.empty()) {
-    changed.info.outputs = numbered_outputs(changed.experiment, changed.info.input.sample.shape);
+  if (changed.info.fields.target().names.empty()) {
+    changed.info.fields.target().names = numbered_outputs(changed.experiment, changed.info.fields.input().type.shape);
   }
-  const Shape& sample = changed.info.input.sample.shape;
+  const Shape& sample = changed.info.fields.input().type.shape;
   std::vector<nn::Parameter> parameters = nn::model_parameters(changed.experiment.model, sample);
   std::vector<training::UpdateRule> rules = training::update_rules(parameters, changed.experiment);
   const training::TrainingState layout(
@@ -204,9 +209,9 @@ storage::Checkpoint Network::Impl::checkpoint() const {
 
 ModelInfo Network::Impl::complete_info() const {
   ModelInfo complete = info;
-  const auto channels = static_cast<std::size_t>(info.input.sample.shape.front());
-  if (complete.input.mean.empty()) complete.input.mean.assign(channels, 0.0);
-  if (complete.input.stddev.empty()) complete.input.stddev.assign(channels, 1.0);
+  const auto channels = static_cast<std::size_t>(info.fields.input().type.shape.front());
+  if (complete.fields.input().mean.empty()) complete.fields.input().mean.assign(channels, 0.0);
+  if (complete.fields.input().stddev.empty()) complete.fields.input().stddev.assign(channels, 1.0);
   complete.task = experiment.task;
   return complete;
 }
@@ -215,36 +220,36 @@ void Network::Impl::require_samples(const Dataset& dataset) const {
   for (const Split* part : {&dataset.train, &dataset.validation, &dataset.test}) {
     if (part->samples.shape.empty()) continue;
     const TensorType row =
-        data::device_type({part->samples.dtype, {part->samples.shape.begin() + 1, part->samples.shape.end()}});
-    if (row == info.input.sample) continue;
-    refuse("the network takes samples of " + to_string(info.input.sample) + ", found " + to_string(row));
+        fields::device_type({part->samples.dtype, {part->samples.shape.begin() + 1, part->samples.shape.end()}});
+    if (row == info.fields.input().type) continue;
+    refuse("the network takes samples of " + to_string(info.fields.input().type) + ", found " + to_string(row));
   }
-  if (dataset.classes != static_cast<int64_t>(info.outputs.size())) {
-    refuse("the network has " + std::to_string(info.outputs.size()) + " outputs; " + data::described(dataset) +
-           " needs " + std::to_string(dataset.classes));
+  if (dataset.fields.target().count() != static_cast<int64_t>(info.fields.target().names.size())) {
+    refuse("the network has " + std::to_string(info.fields.target().names.size()) + " outputs; " + data::described(dataset) +
+           " needs " + std::to_string(dataset.fields.target().count()));
   }
 }
 
 // What the network was trained with before stays as it is.
 void Network::Impl::take_settings_into(Dataset& dataset) const {
-  if (!info.input.mean.empty()) {
-    dataset.mean = info.input.mean;
-    dataset.stddev = info.input.stddev;
+  if (!info.fields.input().mean.empty()) {
+    dataset.fields.input().mean = info.fields.input().mean;
+    dataset.fields.input().stddev = info.fields.input().stddev;
   }
-  dataset.class_names = info.outputs;
+  dataset.fields.target().names = info.fields.target().names;
   require_samples(dataset);
 }
 
 RunResult Network::Impl::train(Dataset dataset, const RunOptions& options) {
   take_settings_into(dataset);
-  const bool measured = !info.target_mean.empty();
-  dataset.target_mean = info.target_mean;
-  dataset.target_stddev = info.target_stddev;
+  const bool measured = !info.fields.target().mean.empty();
+  dataset.fields.target().mean = info.fields.target().mean;
+  dataset.fields.target().stddev = info.fields.target().stddev;
   dataset = training::prepared_for(std::move(dataset), experiment.data, EvaluationPart::validation,
                                    options.run_folder.empty() ? training::Digest::none : training::Digest::whole);
   if (measured) {
-    dataset.target_mean = info.target_mean;
-    dataset.target_stddev = info.target_stddev;
+    dataset.fields.target().mean = info.fields.target().mean;
+    dataset.fields.target().stddev = info.fields.target().stddev;
   }
   Experiment more = experiment;
   // Each call begins an epoch: one that was broken off is left as it is, since this data may be another.
@@ -313,13 +318,13 @@ EvalReport Network::Impl::evaluate(Dataset dataset, TrainingListener* listener) 
   dataset.train = stand_in(dataset.test, dataset);
   dataset.validation = {};
   dataset.batches = nullptr;
-  dataset.class_names = info.outputs;
-  dataset.mean = complete.input.mean;
-  dataset.stddev = complete.input.stddev;
+  dataset.fields.target().names = info.fields.target().names;
+  dataset.fields.input().mean = complete.fields.input().mean;
+  dataset.fields.input().stddev = complete.fields.input().stddev;
   require_samples(dataset);
   dataset = training::prepared_for(std::move(dataset), alone.data, EvaluationPart::test, training::Digest::none);
-  dataset.target_mean = info.target_mean;
-  dataset.target_stddev = info.target_stddev;
+  dataset.fields.target().mean = info.fields.target().mean;
+  dataset.fields.target().stddev = info.fields.target().stddev;
   training::Session session = training::Session::open(alone, std::move(dataset));
   session.restore_parameters(state);
   if (listener != nullptr && !session.notice().empty()) listener->on_message(session.notice());
@@ -343,7 +348,7 @@ Network Network::load(const std::filesystem::path& path, const std::vector<Overr
   storage::Checkpoint& checkpoint = trained.checkpoint;
   Experiment& experiment = trained.experiment;
   ModelInfo info = training::model_info(checkpoint, experiment, trained.file);
-  if (info.outputs.empty()) info.outputs = numbered_outputs(experiment, info.input.sample.shape);
+  if (info.fields.target().names.empty()) info.fields.target().names = numbered_outputs(experiment, info.fields.input().type.shape);
   auto impl = std::make_unique<Impl>(std::move(experiment), std::move(info), std::move(checkpoint));
   impl->begin_average();
   return Network(std::move(impl));
@@ -368,7 +373,7 @@ void Network::write(const std::string& name, std::span<const float> values) {
 std::string Network::read_file(const std::filesystem::path& file, const std::filesystem::path& names, bool strict) {
   Experiment from = impl_->experiment;
   from.init_from = {.file = file, .names = names};
-  const std::optional<training::Start> start = training::find_start(from, impl_->info.input.sample.shape);
+  const std::optional<training::Start> start = training::find_start(from, impl_->info.fields.input().type.shape);
   const training::TransferReport& report = start.value().report;
   if (strict && (!report.kept.empty() || !report.unused.empty())) {
     refuse("not all tensors are in both the file and the network; with strict off those are taken that fit.\n" +

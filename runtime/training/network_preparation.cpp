@@ -10,13 +10,13 @@
 namespace gpunn {
 
 bool Network::Impl::is_prepared() const {
-  return counter("step") > 0 || training::is_normalised(info.input) || !info.target_mean.empty();
+  return counter("step") > 0 || training::is_normalised(info.fields.input()) || !info.fields.target().mean.empty();
 }
 
 std::string Network::Impl::take_preparation(const ModelInfo& from) {
   std::string text = training::take_preparation(from, info);
-  if (!experiment.data.mean.empty()) experiment.data.mean = info.input.mean;
-  if (!experiment.data.stddev.empty()) experiment.data.stddev = info.input.stddev;
+  if (!experiment.data.mean.empty()) experiment.data.mean = info.fields.input().mean;
+  if (!experiment.data.stddev.empty()) experiment.data.stddev = info.fields.input().stddev;
   learnt_task = from.task;
   return text;
 }

@@ -6,7 +6,8 @@
 #include <sstream>
 
 #include "config/values.hpp"
-#include "data/standardise.hpp"
+#include "fields/kind.hpp"
+#include "fields/standardise.hpp"
 #include "nn/model.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/session.hpp"
@@ -103,25 +104,10 @@ std::string single_number_notice(const Experiment& experiment, const Shape& samp
 }
 
 std::string data_text(const Dataset& dataset) {
-  const auto outputs = [&] {
-    const std::string count = std::to_string(dataset.classes);
-    switch (dataset.targets) {
-      case TargetKind::numbers:
-        return count + (dataset.classes == 1 ? " target" : " targets");
-      case TargetKind::labels:
-        return count + " labels";
-      case TargetKind::image:
-        return "for images " + std::to_string(dataset.scale) + " times as large";
-      case TargetKind::boxes:
-        return "boxes of " + count + " classes";
-      case TargetKind::one_class:
-        break;
-    }
-    return count + " classes";
-  };
-  const TensorType sample = data::device_type({dataset.train.samples.dtype, sample_shape(dataset)});
+  const TensorType sample = fields::device_type({dataset.train.samples.dtype, sample_shape(dataset)});
   return dataset.name + ": " + std::to_string(dataset.train.rows()) + " samples to train on, " +
-         std::to_string(dataset.test.rows()) + " to evaluate on, each " + to_string(sample) + ", " + outputs() +
+         std::to_string(dataset.test.rows()) + " to evaluate on, each " + to_string(sample) + ", " +
+         fields::kind_of(dataset.fields.target()).amount(dataset.fields.target()) +
          (dataset.from_registry ? "; sizes from the registry, no data was read" : "");
 }
 

@@ -16,8 +16,8 @@ namespace gpunn::training {
 
 namespace {
 
-void take_as_is(InputInfo& input) {
-  input.mean.assign(static_cast<std::size_t>(input.sample.shape.front()), 0);
+void take_as_is(Field& input) {
+  input.mean.assign(static_cast<std::size_t>(input.type.shape.front()), 0);
   input.stddev.assign(input.mean.size(), 1);
 }
 
@@ -34,19 +34,19 @@ ModelInfo info_of(const interchange::ImportedModel& imported, const std::filesys
     } catch (const storage::ModelInfoFailure& failure) {
       throw Error(file.string() + ": what its metadata tell of the model: " + failure.what(), ExitCode::usage);
     }
-    if (imported.has_open_sizes) info.input.sample.shape = imported.sample;
-    if (info.input.sample.shape != imported.sample) {
-      throw Error(file.string() + ": its metadata tell of samples of " + to_string(info.input.sample.shape) +
+    if (imported.has_open_sizes) info.fields.input().type.shape = imported.sample;
+    if (info.fields.input().type.shape != imported.sample) {
+      throw Error(file.string() + ": its metadata tell of samples of " + to_string(info.fields.input().type.shape) +
                       ", its graph takes " + to_string(imported.sample),
                   ExitCode::usage);
     }
     // A graph that takes raw samples normalises them by nodes of its own, which are layers here.
-    if (takes_raw_samples(imported)) take_as_is(info.input);
+    if (takes_raw_samples(imported)) take_as_is(info.fields.input());
     return info;
   }
-  info.input.name = imported.input;
-  info.input.sample = {DType::f32, imported.sample};
-  take_as_is(info.input);
+  info.fields.input().name = imported.input;
+  info.fields.input().type = {DType::f32, imported.sample};
+  take_as_is(info.fields.input());
   return info;
 }
 
@@ -73,14 +73,14 @@ bool has_layers_for_any_size(const interchange::ImportedModel& imported, const s
 
 // One number that tells two classes apart has a meaning by its loss.
 std::string loss_text(const interchange::ImportedModel& imported, const ModelInfo& info) {
-  const bool one_of_two = info.task == "classification" && info.outputs.size() == 2 &&
+  const bool one_of_two = info.task == "classification" && info.fields.target().names.size() == 2 &&
                           nn::output_shape(imported.model, imported.sample) == Shape{1, 1};
   return one_of_two ? "loss: binary_cross_entropy\n" : "";
 }
 
 bool is_set_of_photographs(const std::string& name) {
   return std::ranges::any_of(data::registry(), [&](const data::DatasetRow& row) {
-    return row.name == name && row.learnt == TargetKind::image;
+    return row.name == name && row.learnt == "image";
   });
 }
 
@@ -92,7 +92,7 @@ std::vector<Override> with_photographs(const std::vector<Override>& overrides, c
     if (one.key != "data" || !info.photographs || !is_set_of_photographs(one.value)) continue;
     const PhotographInfo& own = *info.photographs;
     const bool enlarged = own.input == ModelInput::enlarged;
-    const int64_t patch = info.input.sample.shape.at(1) * (enlarged ? 1 : own.scale);
+    const int64_t patch = info.fields.input().type.shape.at(1) * (enlarged ? 1 : own.scale);
     result.push_back({"data.scale", std::to_string(own.scale)});
     result.push_back({"data.colours", own.colours == ColourPlanes::rgb ? "rgb" : "luma"});
     result.push_back({"data.input", enlarged ? "enlarged" : "small"});
@@ -146,8 +146,8 @@ TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, std::vector<
   experiment.file = file;
   experiment.model = std::move(imported.model);
   // The normalisation of a file from elsewhere is that of the data, which knows what it was trained with.
-  if (tells_itself && experiment.data.mean.empty()) experiment.data.mean = info.input.mean;
-  if (tells_itself && experiment.data.stddev.empty()) experiment.data.stddev = info.input.stddev;
+  if (tells_itself && experiment.data.mean.empty()) experiment.data.mean = info.fields.input().mean;
+  if (tells_itself && experiment.data.stddev.empty()) experiment.data.stddev = info.fields.input().stddev;
   std::map<std::string, const interchange::ImportedTensor*> found;
   for (const interchange::ImportedTensor& tensor : imported.tensors) found[tensor.name] = &tensor;
   result.checkpoint.parameters = in_order(nn::model_parameters(experiment.model, imported.sample), found);

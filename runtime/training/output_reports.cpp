@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "fields/kind.hpp"
 #include "tasks/super_resolution/bicubic.hpp"
 #include "training/detection_reports.hpp"
 #include "training/targets.hpp"
@@ -58,9 +59,9 @@ class OutputTally {
       std::vector<Score> scores;
       for (std::size_t m = 0; m < values.size(); ++m) scores.push_back({metrics_[m].metric, values[m].at(i)});
       OutputReport report{.index = static_cast<int64_t>(i),
-                          .name = i < dataset.class_names.size() ? dataset.class_names[i] : std::to_string(i),
+                          .name = i < dataset.fields.target().names.size() ? dataset.fields.target().names[i] : std::to_string(i),
                           .scores = Scores(std::move(scores))};
-      if (dataset.targets == TargetKind::labels) report.rows = rows_[i];
+      if (dataset.fields.target().kind == "label_set") report.rows = rows_[i];
       reports.push_back(std::move(report));
     }
     return reports;
@@ -118,7 +119,7 @@ ClassEvalReport evaluate_images(Session& session, int64_t most) {
     if (rows.first < most) report.images.push_back(image_report(name, scored.rows(), scores_of(metrics, one)));
   });
   report.total.scores = scores_of(metrics, all);
-  report.targets = data.targets;
+  report.targets = data.fields.target().kind;
   report.output = session.task().output();
   return report;
 }
@@ -127,10 +128,10 @@ ClassEvalReport evaluate_images(Session& session, int64_t most) {
 
 ClassEvalReport evaluate_outputs(Session& session, int64_t worst) {
   if (session.data().evaluates_singly()) return evaluate_images(session, worst);
-  if (session.dataset().targets == TargetKind::boxes) return evaluate_detections(session, worst);
+  if (session.dataset().fields.target().kind == "boxes") return evaluate_detections(session, worst);
   const Dataset& data = session.dataset();
   const tasks::Task& task = session.task();
-  const auto outputs = static_cast<std::size_t>(data.classes);
+  const auto outputs = static_cast<std::size_t>(data.fields.target().count());
   ClassEvalReport report;
   OutputTally tally(task);
   WorstRows worst_rows(worst);
@@ -146,19 +147,19 @@ ClassEvalReport evaluate_outputs(Session& session, int64_t worst) {
         });
       }
     };
-    if (data.targets != TargetKind::numbers) {
+    if (!fields::kind_of(data.fields.target()).is_scaled()) {
       return add_worst(scored.rows().targets, rows.predictions,
-                       [&](std::span<const float> row) { return task.row_text(row, data.class_names); });
+                       [&](std::span<const float> row) { return task.row_text(row, data.fields.target().names); });
     }
     const std::vector<double> targets = target_numbers(data.test, rows.first, static_cast<int64_t>(rows.losses.size()));
-    const std::vector<double> predictions = in_data_units(rows.predictions, data.target_mean, data.target_stddev);
+    const std::vector<double> predictions = in_data_units(rows.predictions, data.fields.target().mean, data.fields.target().stddev);
     add_worst(targets, predictions, [&](std::span<const double> row) {
-      return tasks::numbers_text(row, data.class_names, data.target_stddev);
+      return tasks::numbers_text(row, data.fields.target().names, data.fields.target().stddev);
     });
     report.target_values.insert(report.target_values.end(), targets.begin(), targets.end());
     report.predicted_values.insert(report.predicted_values.end(), predictions.begin(), predictions.end());
   });
-  report.targets = data.targets;
+  report.targets = data.fields.target().kind;
   report.output = task.output();
   report.outputs = tally.reports(data);
   report.worst_rows = worst_rows.take();

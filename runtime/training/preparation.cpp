@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "data/standardise.hpp"
+#include "fields/standardise.hpp"
 #include "storage/model_info.hpp"
 
 namespace gpunn::training {
@@ -28,17 +28,17 @@ std::string numbers(const std::vector<double>& values) {
 }
 
 std::size_t channels_of(const ModelInfo& model) {
-  return model.input.sample.shape.empty() ? 0 : static_cast<std::size_t>(model.input.sample.shape.front());
+  return model.input.type.shape.empty() ? 0 : static_cast<std::size_t>(model.input.type.shape.front());
 }
 
 }  // namespace
 
 std::string normalisation_text(const std::vector<double>& mean, const std::vector<double>& stddev) {
-  if (data::changes_nothing(mean, stddev)) return "none";
+  if (fields::changes_nothing(mean, stddev)) return "none";
   return "mean " + numbers(mean) + ", deviation " + numbers(stddev);
 }
 
-bool is_normalised(const InputInfo& input) { return !data::changes_nothing(input.mean, input.stddev); }
+bool is_normalised(const Field& input) { return !fields::changes_nothing(input.mean, input.stddev); }
 
 std::map<std::string, std::string> model_metadata(const ModelInfo& model) {
   return {{kVersionKey, version()}, {kModelKey, storage::model_info_text(model)}};
@@ -62,39 +62,39 @@ std::string take_preparation(const ModelInfo& from, ModelInfo& network) {
     return fmt::format(
         "normalisation: the weights were learnt from {} channels or features and the network takes {}, "
         "so it keeps its own ({})",
-        channels_of(from), channels_of(network), normalisation_text(network.input.mean, network.input.stddev));
+        channels_of(from), channels_of(network), normalisation_text(network.fields.input().mean, network.fields.input().stddev));
   }
   ModelInfo taken = from;
   taken.task = network.task;
-  if (from.input.sample.shape != network.input.sample.shape) {
-    taken.input.sample.shape = network.input.sample.shape;
-    taken.input.columns = network.input.columns;
+  if (from.fields.input().type.shape != network.fields.input().type.shape) {
+    taken.fields.input().type.shape = network.fields.input().type.shape;
+    taken.fields.input().names = network.fields.input().names;
   }
   std::string text =
-      "normalisation: taken with the weights (" + normalisation_text(from.input.mean, from.input.stddev) + ")";
+      "normalisation: taken with the weights (" + normalisation_text(from.fields.input().mean, from.fields.input().stddev) + ")";
   const bool same_outputs = from.outputs.size() == network.outputs.size();
   if (!same_outputs) {
     taken.outputs = network.outputs;
-    taken.target_mean = network.target_mean;
-    taken.target_stddev = network.target_stddev;
-  } else if (!from.target_mean.empty()) {
-    text += "; scale of the targets: " + normalisation_text(from.target_mean, from.target_stddev);
+    taken.fields.target().mean = network.fields.target().mean;
+    taken.fields.target().stddev = network.fields.target().stddev;
+  } else if (!from.fields.target().mean.empty()) {
+    text += "; scale of the targets: " + normalisation_text(from.fields.target().mean, from.fields.target().stddev);
   }
   network = std::move(taken);
   return text;
 }
 
 std::string kept_preparation(const ModelInfo& network) {
-  if (!is_normalised(network.input)) return "normalisation: none; the weights say nothing of one";
+  if (!is_normalised(network.fields.input())) return "normalisation: none; the weights say nothing of one";
   return "normalisation: the weights say nothing of one, so the network keeps its own (" +
-         normalisation_text(network.input.mean, network.input.stddev) + ")";
+         normalisation_text(network.fields.input().mean, network.fields.input().stddev) + ")";
 }
 
 std::string other_normalisation(const ModelInfo& weights, const std::vector<double>& mean,
                                 const std::vector<double>& stddev) {
-  const InputInfo& input = weights.input;
+  const Field& input = weights.input;
   if ((input.mean == mean && input.stddev == stddev) ||
-      (data::changes_nothing(mean, stddev) && !is_normalised(input))) {
+      (fields::changes_nothing(mean, stddev) && !is_normalised(input))) {
     return "";
   }
   return "  normalisation: that of this run's data (" + normalisation_text(mean, stddev) +

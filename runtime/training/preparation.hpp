@@ -13,7 +13,7 @@ namespace gpunn::training {
 
 // "mean 0.131, deviation 0.308"; of many channels the first ones. "none" if it changes nothing.
 std::string normalisation_text(const std::vector<double>& mean, const std::vector<double>& stddev);
-bool is_normalised(const InputInfo& input);
+bool is_normalised(const Field& input);
 
 // What the metadata of a .safetensors file say of its model; empty if gpunn did not write them. Throws Error(usage) if
 // they are damaged.

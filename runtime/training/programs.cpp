@@ -12,7 +12,7 @@
 #include "compiler/half_precision.hpp"
 #include "compiler/join_conversions.hpp"
 #include "compiler/recompute.hpp"
-#include "data/standardise.hpp"
+#include "fields/standardise.hpp"
 #include "ops/op.hpp"
 #include "training/accumulation.hpp"
 #include "training/augmentation.hpp"
@@ -174,7 +174,7 @@ EvaluationValues add_evaluation(Graph& g, const ProgramContext& c, const SplitTy
 
 SplitType split_type(const std::string& name, const Experiment& experiment, const TensorType& samples,
                      int64_t outputs) {
-  SplitType type{name, data::device_type(samples)};
+  SplitType type{name, fields::device_type(samples)};
   if (!tasks::find(experiment.task).has_labels()) type.targets = outputs;
   return type;
 }

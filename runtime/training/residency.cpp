@@ -1,13 +1,13 @@
 #include "training/residency.hpp"
 
-#include "data/standardise.hpp"
+#include "fields/standardise.hpp"
 
 namespace gpunn::training {
 
 namespace {
 
 uint64_t bytes_of(const Split& split) {
-  return data::device_type(split.samples).bytes() + TensorType{DType::i32, {split.rows()}}.bytes();
+  return fields::device_type(split.samples).bytes() + TensorType{DType::i32, {split.rows()}}.bytes();
 }
 
 // The other half is for activations, parameters and other users of the device.

@@ -185,8 +185,8 @@ Session::~Session() {
 
 void Session::upload_class_targets() {
   if (!task().has_labels() || !tasks::has_class_targets(*experiment_)) return;
-  const std::vector<float> table = tasks::class_target_table(experiment_->loss, dataset().classes, dataset().name);
-  variables().create(tasks::kClassTargets, {DType::f32, {dataset().classes, dataset().classes}}, Storage::data);
+  const std::vector<float> table = tasks::class_target_table(experiment_->loss, dataset().fields.target().count(), dataset().name);
+  variables().create(tasks::kClassTargets, {DType::f32, {dataset().fields.target().count(), dataset().fields.target().count()}}, Storage::data);
   variables().write(tasks::kClassTargets, bytes_of(table));
 }
 
@@ -221,7 +221,7 @@ void Session::upload_mixup() {
 ProgramContext Session::context_of(const Experiment& experiment) const {
   return {.experiment = experiment,
           .layout = layout(),
-          .outputs = dataset().classes,
+          .outputs = dataset().fields.target().count(),
           .total_steps = total_steps(),
           .buffers = buffers(),
           .alignment = runner_->backend().info().alignment,

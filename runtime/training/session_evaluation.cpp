@@ -69,7 +69,7 @@ EvalReport Session::evaluate_by(StreamedProgram& program, Ranks ranks,
   if (ranks.world > 1) totals = over_ranks(team_.get(), totals);
   return {.part = dataset().evaluated,
           .loss = totals.mean_loss(),
-          .scores = scores_of(task(), Of::evaluation, totals, dataset().classes),
+          .scores = scores_of(task(), Of::evaluation, totals, dataset().fields.target().count()),
           .rows = static_cast<int64_t>(totals.count),
           .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
 }
@@ -136,7 +136,7 @@ EvalReport Session::evaluate_singles(const std::function<void(const RowOutputs&)
   const Totals totals = read_totals(variables(), variable::kEvalTotals);
   EvalReport report{.part = dataset().evaluated,
                     .loss = totals.mean_loss(),
-                    .scores = scores_of(task(), Of::evaluation, totals, dataset().classes),
+                    .scores = scores_of(task(), Of::evaluation, totals, dataset().fields.target().count()),
                     .rows = static_cast<int64_t>(totals.count),
                     .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
   report.scores = metrics.put_into(report.scores);

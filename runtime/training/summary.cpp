@@ -201,14 +201,14 @@ SummaryReport summarize_without_data(const Experiment& experiment, const Shape& 
   const Shape output = forward_pass(experiment, sample).outputs.back();
   Shape samples = sample;
   samples.insert(samples.begin(), experiment.data.batch_size * experiment.accumulate);
-  const TargetKind kind = tasks::find(experiment.task).target_kind();
-  const bool boxes = kind == TargetKind::boxes;
+  const std::string_view kind = tasks::find(experiment.task).target_kind();
+  const bool boxes = kind == "boxes";
   const int64_t outputs = boxes || output.size() < 2 ? 1 : output.back();
   const int64_t targets = boxes ? BoxSet().most_boxes * kBoxNumbers : outputs;
   SummaryReport report =
       summarize_step(experiment, {.split = training::split_type("train", experiment, {DType::f32, samples}, targets),
                                   .outputs = outputs,
-                                  .gives_images = !boxes && kind != TargetKind::image && output.size() == kImageRank});
+                                  .gives_images = !boxes && kind != "image" && output.size() == kImageRank});
   report.data = "samples " + to_string(sample) + ", as given";
   if (const auto start = training::find_start(experiment, sample)) report.start = start->report.text();
   return report;
@@ -222,8 +222,8 @@ SummaryReport summarize_with_data(const Experiment& experiment) {
   const auto start = training::find_start(experiment, training::sample_shape(dataset));
   SummaryReport report = summarize_step(
       experiment, {.split = training::split_type("train", experiment, dataset.train.samples,
-                                                 dataset.target_size > 0 ? dataset.target_size : dataset.classes),
-                   .outputs = dataset.classes,
+                                                 dataset.fields.target().type.elements()),
+                   .outputs = dataset.fields.target().count(),
                    .steps = length.steps});
   report.data = training::data_text(dataset);
   if (start) report.start = start->report.text();

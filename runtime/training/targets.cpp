@@ -10,7 +10,8 @@
 #include "common/text.hpp"
 #include "data/described.hpp"
 #include "data/images/image.hpp"
-#include "data/standardise.hpp"
+#include "fields/kind.hpp"
+#include "fields/standardise.hpp"
 #include "tasks/losses.hpp"
 #include "tasks/task.hpp"
 #include "training/session.hpp"
@@ -19,28 +20,14 @@ namespace gpunn::training {
 
 void require_targets(const Experiment& experiment, const Dataset& dataset) {
   const tasks::Task& task = tasks::find(experiment.task);
-  if (task.target_kind() == dataset.targets) return;
-  const auto has = [&] {
-    const std::string count = std::to_string(dataset.classes);
-    switch (dataset.targets) {
-      case TargetKind::numbers:
-        return count + " numbers a sample";
-      case TargetKind::labels:
-        return "any of " + count + " labels a sample";
-      case TargetKind::image:
-        return std::string("an image to be made of each sample");
-      case TargetKind::boxes:
-        return "boxes of " + count + " classes";
-      case TargetKind::one_class:
-        break;
-    }
-    return std::string("a class a sample");
-  };
+  const Field& target = dataset.fields.target();
+  if (task.target_kind() == target.kind) return;
   std::string fitting;
   for (const tasks::Task* other : tasks::all()) {
-    if (fitting.empty() && other->target_kind() == dataset.targets) fitting = other->name();
+    if (fitting.empty() && other->target_kind() == target.kind) fitting = other->name();
   }
-  throw Error(experiment.file.string() + ": " + data::described(dataset) + " has " + has() + ", the task " +
+  throw Error(experiment.file.string() + ": " + data::described(dataset) + " has " +
+                  fields::kind_of(target).of_sample(target) + ", the task " +
                   experiment.task + " with the loss " + tasks::name_of(experiment.loss.type()) + " learns " +
                   std::string(task.target()) + ", which the last layer '" + experiment.model.layers.back().name +
                   "' gives; set task: " + fitting + ", or choose data with " + std::string(task.target()),
@@ -56,10 +43,10 @@ void require_samples(const Experiment& experiment, const Dataset& dataset) {
               ExitCode::usage);
 }
 
-data::Standardiser target_standardiser(const Dataset& dataset, DType type) {
-  const TensorType rows{type, {1, dataset.classes}};
-  if (dataset.targets != TargetKind::numbers) return {rows, {}, {}};
-  return {rows, dataset.target_mean, dataset.target_stddev};
+fields::Standardiser target_standardiser(const Dataset& dataset, DType type) {
+  const TensorType rows{type, {1, dataset.fields.target().count()}};
+  if (!fields::kind_of(dataset.fields.target()).is_scaled()) return {rows, {}, {}};
+  return {rows, dataset.fields.target().mean, dataset.fields.target().stddev};
 }
 
 std::vector<double> in_data_units(std::span<const float> values, const std::vector<double>& mean,
@@ -74,13 +61,13 @@ std::vector<double> in_data_units(std::span<const float> values, const std::vect
 namespace {
 
 template <class T, std::size_t count>
-std::array<T, count> numbers_at(const Field& field, int64_t item) {
+std::array<T, count> numbers_at(const FieldValues& field, int64_t item) {
   std::array<T, count> numbers = {};
   std::memcpy(numbers.data(), field.values.data() + static_cast<std::size_t>(item) * sizeof(numbers), sizeof(numbers));
   return numbers;
 }
 
-tasks::TrueBox object_at(const Field& objects, int64_t item) {
+tasks::TrueBox object_at(const FieldValues& objects, int64_t item) {
   const auto numbers = numbers_at<double, kObjectNumbers>(objects, item);
   tasks::TrueBox object{.box = {numbers[0], numbers[1], numbers[2], numbers[3]},
                         .category = static_cast<int64_t>(numbers[4]),
@@ -121,7 +108,7 @@ std::vector<float> target_floats(std::span<const std::byte> bytes) {
 
 // The bytes of the targets of `rows` rows.
 std::span<const std::byte> target_bytes(const Split& part, int64_t first, int64_t rows) {
-  const Field& field = part.fields.at(kTargetField);
+  const FieldValues& field = part.fields.at(kTargetField);
   const std::size_t of_row = field.values.size() / static_cast<std::size_t>(field.type.shape.at(0));
   return std::span(field.values)
       .subspan(static_cast<std::size_t>(first) * of_row, static_cast<std::size_t>(rows) * of_row);
@@ -133,13 +120,13 @@ std::vector<double> target_numbers(const Split& part, int64_t first, int64_t row
   const std::span<const std::byte> bytes = target_bytes(part, first, rows);
   const DType type = part.fields.at(kTargetField).type.dtype;
   std::vector<double> result(bytes.size() / size_of(type));
-  for (std::size_t i = 0; i < result.size(); ++i) result[i] = data::element_of(type, bytes, i);
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = fields::element_of(type, bytes, i);
   return result;
 }
 
 RowsToScore::RowsToScore(const Dataset& dataset, const RowOutputs& rows) {
   const auto count = static_cast<int64_t>(rows.losses.size());
-  if (dataset.targets == TargetKind::numbers) {
+  if (fields::kind_of(dataset.fields.target()).is_scaled()) {
     take_numbers(dataset, rows, count);
     return;
   }
@@ -161,18 +148,18 @@ RowsToScore::RowsToScore(const Dataset& dataset, const RowOutputs& rows) {
   rows_.images = {.input_shape = without_rows(image.samples.shape),
                   .target_shape = without_rows(image.fields.at(kTargetField).type.shape),
                   .inputs = inputs_,
-                  .scale = dataset.scale};
+                  .scale = dataset.fields.target().scale};
 }
 
 // Without the means: they are equal in both, and would round the differences.
 void RowsToScore::take_numbers(const Dataset& dataset, const RowOutputs& rows, int64_t count) {
-  const std::vector<double> none(dataset.target_mean.size());
-  predicted_numbers_ = in_data_units(rows.predictions, none, dataset.target_stddev);
+  const std::vector<double> none(dataset.fields.target().mean.size());
+  predicted_numbers_ = in_data_units(rows.predictions, none, dataset.fields.target().stddev);
   target_numbers_ = target_numbers(dataset.test, rows.first, count);
   for (std::size_t i = 0; !none.empty() && i < target_numbers_.size(); ++i) {
-    target_numbers_[i] -= dataset.target_mean[i % none.size()];
+    target_numbers_[i] -= dataset.fields.target().mean[i % none.size()];
   }
-  rows_.outputs = dataset.classes;
+  rows_.outputs = dataset.fields.target().count();
   rows_.predicted_numbers = predicted_numbers_;
   rows_.target_numbers = target_numbers_;
 }

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "data/standardise.hpp"
+#include "fields/standardise.hpp"
 #include "tasks/task.hpp"
 
 namespace gpunn::training {
@@ -21,7 +21,7 @@ void require_targets(const Experiment& experiment, const Dataset& dataset);
 void require_samples(const Experiment& experiment, const Dataset& dataset);
 
 // Brings targets of this type to the device: numbers become (target - mean) / stddev, if the data set has means.
-data::Standardiser target_standardiser(const Dataset& dataset, DType type);
+fields::Standardiser target_standardiser(const Dataset& dataset, DType type);
 
 // The inverse for what a model predicts: number i of a row becomes number * stddev[i] + mean[i]. Without means the
 // numbers stay.

@@ -56,7 +56,7 @@ void write_initial(const RunFolder& folder, const training::StartingTensors& sto
 std::string started_text(const training::Start& start, const Session& session) {
   std::string text = start.report.text();
   if (!start.stored.model) return text;
-  const InputInfo input = training::model_info(session.experiment(), session.dataset()).input;
+  const Field input = training::model_info(session.experiment(), session.dataset()).fields.input();
   const std::string other = training::other_normalisation(*start.stored.model, input.mean, input.stddev);
   return other.empty() ? text : text + "\n" + other;
 }

@@ -150,8 +150,8 @@ TEST_CASE("digits on canvases: each box is around ink, and no two hide each othe
   config.synthetic_train = 20;
   config.synthetic_test = 20;
   const Dataset set = load_dataset(config);
-  CHECK(set.targets == TargetKind::boxes);
-  CHECK(set.classes == 10);
+  CHECK(set.fields.target().kind == TargetKind::boxes);
+  CHECK(set.fields.target().count() == 10);
   CHECK(set.test.samples.shape == Shape{20, 1, 96, 128});
   const Field& field = set.test.fields.at(kTargetField);
   std::vector<float> boxes(field.values.size() / sizeof(float));
@@ -193,7 +193,7 @@ TEST_CASE("a folder in VOC's layout: parts by lists, classes of the training par
   settings.channels = 3;
   config.kind = settings;
   const Dataset set = load_dataset(config);
-  CHECK(set.class_names == std::vector<std::string>{"cat", "dog"});
+  CHECK(set.fields.target().names == std::vector<std::string>{"cat", "dog"});
   CHECK(set.train.rows() == 2);
   CHECK(set.test.rows() == 1);
   const Field& field = set.test.fields.at(kTargetField);

@@ -34,9 +34,9 @@ void check_small_cifar10(const Dataset& set) {
     CHECK(pixel(set.train, row, 0) == row);
     CHECK(pixel(set.train, row, 3071) == row);
   }
-  CHECK(set.classes == 10);
-  CHECK(set.class_names[3] == "cat");
-  CHECK(set.mean.size() == 3);
+  CHECK(set.fields.target().count() == 10);
+  CHECK(set.fields.target().names[3] == "cat");
+  CHECK(set.fields.input().mean.size() == 3);
   CHECK(set.notes.size() == 1);  // not as many images as the published set
 }
 
@@ -101,16 +101,16 @@ TEST_CASE("CIFAR-100 has fine and coarse labels") {
   DataConfig config = config_of("cifar100", folder.path());
   const Dataset fine = load_dataset(config);
   CHECK(fine.classes == 100);
-  CHECK(fine.class_names.size() == 100);
+  CHECK(fine.fields.target().names.size() == 100);
   CHECK(fine.train.labels[149] == 49);
-  CHECK(fine.class_names[99] == "worm");
+  CHECK(fine.fields.target().names[99] == "worm");
   CHECK(pixel(fine.train, 7, 1023) == 7);
   CHECK(pixel(fine.train, 7, 1024) == 57);
   config.kind = gpunn::Cifar100Set{.label_mode = gpunn::LabelMode::coarse};
   const Dataset coarse = load_dataset(config);
   CHECK(coarse.classes == 20);
   CHECK(coarse.train.labels[149] == 9);
-  CHECK(coarse.class_names[1] == "fish");
+  CHECK(coarse.fields.target().names[1] == "fish");
   CHECK(coarse.train.values == fine.train.values);
 }
 
@@ -161,11 +161,11 @@ TEST_CASE("the real CIFAR-10 is read") {
   }
   CHECK(set.train.samples.shape == gpunn::Shape{50000, 3, 32, 32});
   CHECK(set.notes.empty());
-  const gpunn::SplitSummary summary = gpunn::summarize(set.train, set.classes);
+  const gpunn::SplitSummary summary = gpunn::summarize(set.train, set.fields.target().count());
   CHECK(summary.labels == std::vector<int64_t>(10, 5000));
   // JPEG copies differ from the originals by little.
   for (std::size_t c = 0; c < 3; ++c) {
-    CHECK(std::abs(summary.channels[c].mean / 255 - set.mean[c]) < 0.002);
-    CHECK(std::abs(summary.channels[c].stddev / 255 - set.stddev[c]) < 0.01);
+    CHECK(std::abs(summary.channels[c].mean / 255 - set.fields.input().mean[c]) < 0.002);
+    CHECK(std::abs(summary.channels[c].stddev / 255 - set.fields.input().stddev[c]) < 0.01);
   }
 }

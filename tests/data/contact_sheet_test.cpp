@@ -30,8 +30,8 @@ std::string drawn(std::string_view text, int64_t magnified = 1) {
 gpunn::Dataset two_classes(const std::vector<std::string>& names) {
   gpunn::Dataset set;
   set.name = "two";
-  set.classes = 2;
-  set.class_names = names;
+  set.fields.target().count() = 2;
+  set.fields.target().names = names;
   set.train.labels = {0, 0, 1, 0, 0, 1};  // four dark ones, two light ones
   set.train.samples = {gpunn::DType::u8, {6, 3, 24, 24}};
   for (const int32_t label : set.train.labels) {

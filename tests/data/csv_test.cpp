@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "catch.hpp"
-#include "data/standardise.hpp"
+#include "fields/standardise.hpp"
 #include "files.hpp"
 
 using gpunn::CsvSet;
@@ -31,7 +31,7 @@ struct Table {
 std::vector<float> floats(const gpunn::Split& split) {
   std::vector<float> values(static_cast<std::size_t>(split.samples.elements()));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(gpunn::data::element_of(split.samples.dtype, split.values, i));
+    values[i] = static_cast<float>(gpunn::fields::element_of(split.samples.dtype, split.values, i));
   }
   return values;
 }
@@ -50,10 +50,10 @@ TEST_CASE("a table has a column of classes and columns of numbers") {
   CHECK(set.train.samples == gpunn::TensorType{gpunn::DType::f64, {3, 2}});
   CHECK(floats(set.train) == std::vector<float>{5.1F, 3.5F, 7, -1e-3F, 1, 2});
   CHECK(set.train.labels == std::vector<int32_t>{0, 1, 0});
-  CHECK(set.class_names == std::vector<std::string>{"setosa", "virginica, \"late\""});
+  CHECK(set.fields.target().names == std::vector<std::string>{"setosa", "virginica, \"late\""});
   CHECK(set.test.rows() == 0);
-  CHECK(set.mean.size() == 2);
-  CHECK(std::abs(set.mean[0] - 13.1 / 3) < 1e-6);
+  CHECK(set.fields.input().mean.size() == 2);
+  CHECK(std::abs(set.fields.input().mean[0] - 13.1 / 3) < 1e-6);
 }
 
 TEST_CASE("the column of classes is found by name and by number, whatever it is") {
@@ -61,7 +61,7 @@ TEST_CASE("the column of classes is found by name and by number, whatever it is"
   table.settings().delimiter = gpunn::Delimiter::semicolon;
   table.settings().label_column = GENERATE("class", "0");
   const Dataset set = table.load();
-  CHECK(set.class_names == std::vector<std::string>{"9", "10"});  // by value, not by letters
+  CHECK(set.fields.target().names == std::vector<std::string>{"9", "10"});  // by value, not by letters
   CHECK(set.train.labels == std::vector<int32_t>{1, 0, 1});
   CHECK(floats(set.train) == std::vector<float>{1, 2, 3, 4, 5, 6});
 }

@@ -95,7 +95,7 @@ TEST_CASE("class folders of parts are read whatever the parts are called") {
     CAPTURE(train, validation, test);
     for (const std::string& part : {train, validation, test}) tree.put({part + "/cat", part + "/dog"});
     const Dataset set = tree.load();
-    CHECK(set.class_names == Names{"cat", "dog"});
+    CHECK(set.fields.target().names == Names{"cat", "dog"});
     CHECK((set.train.rows() == 4 && set.validation.rows() == 4 && set.test.rows() == 4));
     CHECK(said(set, "recognised by the names of their folders: train: " + (tree.root / train).string()));
   };
@@ -119,7 +119,7 @@ TEST_CASE("a folder that is alone around the classes is entered, and the data se
   const Tree tree;
   tree.put({"PetImages/Cat", "PetImages/Dog", "__MACOSX/PetImages"});
   const Dataset set = tree.load();
-  CHECK(set.class_names == Names{"Cat", "Dog"});
+  CHECK(set.fields.target().names == Names{"Cat", "Dog"});
   CHECK(said(set, "only holds the folder PetImages"));
 }
 
@@ -135,13 +135,13 @@ TEST_CASE("folders that can be read in two ways are asked about, with the keys t
     fails({"cat (2 images), dog (2 images), test (2 images)", "If each folder is a class, set data.train_folder: .\n",
            "set data.train_folder: ., data.test_folder: test"});
     config.train_folder = ".";
-    CHECK(load_dataset(config).class_names == Names{"cat", "dog", "test"});
+    CHECK(load_dataset(config).fields.target().names == Names{"cat", "dog", "test"});
     tree.put({"test/cat"}, 3);
     std::filesystem::remove(tree.root / "test/0.pgm");
     std::filesystem::remove(tree.root / "test/1.pgm");
     config.test_folder = "test";
     const Dataset set = load_dataset(config);
-    CHECK(set.class_names == Names{"cat", "dog"});
+    CHECK(set.fields.target().names == Names{"cat", "dog"});
     CHECK((set.train.rows() == 4 && set.test.rows() == 3));
   }
   SECTION("the training part next to classes") {
@@ -156,7 +156,7 @@ TEST_CASE("folders that can be read in two ways are asked about, with the keys t
     config.train_folder = "seg_train";
     config.test_folder = "seg_test";
     const Dataset set = load_dataset(config);
-    CHECK((set.classes == 2 && set.test.rows() == 2));
+    CHECK((set.fields.target().count() == 2 && set.test.rows() == 2));
   }
   SECTION("one part twice") {
     tree.put({"train/cat", "train/dog", "Train/cat", "val/cat", "valid/cat"});
@@ -174,10 +174,10 @@ TEST_CASE("folders that can be read in two ways are asked about, with the keys t
     fails({"entrenamiento (4 images), prueba (4 images)", "name them by data.train_folder, data.validation_folder"});
     config.train_folder = "entrenamiento";
     config.test_folder = "prueba";
-    CHECK(load_dataset(config).class_names == Names{"cat", "dog"});
+    CHECK(load_dataset(config).fields.target().names == Names{"cat", "dog"});
     config.train_folder = ".";
     config.test_folder = "";
-    CHECK(load_dataset(config).class_names == Names{"entrenamiento", "prueba"});
+    CHECK(load_dataset(config).fields.target().names == Names{"entrenamiento", "prueba"});
   }
   SECTION("parts within each class") {
     tree.put({"cat/train", "cat/test", "dog/train", "dog/test"});
@@ -192,7 +192,7 @@ TEST_CASE("folders that can be read in two ways are asked about, with the keys t
     CHECK_THROWS_WITH(load_dataset(config), Contains("test: expected a folder for each class"));
     CHECK_THROWS_WITH(load_dataset(config), Contains("To leave this part out, set data.train_folder: train"));
     config.train_folder = "train";
-    CHECK(load_dataset(config).class_names == Names{"cat", "dog"});
+    CHECK(load_dataset(config).fields.target().names == Names{"cat", "dog"});
   }
   SECTION("two test parts") {
     tree.put({"data/train/cat", "data/test/cat", "other/cat"});
@@ -213,7 +213,7 @@ TEST_CASE("classes may hold folders of their own") {
   const Tree tree;
   SECTION("one of the same name in each") { tree.put({"cat/images", "dog/images"}); }
   SECTION("several of other names") { tree.put({"cat/indoor", "cat/zoo", "dog/indoor", "dog/street"}); }
-  CHECK(tree.load().class_names == Names{"cat", "dog"});
+  CHECK(tree.load().fields.target().names == Names{"cat", "dog"});
 }
 
 TEST_CASE("classes may have names like those of parts, and the test part may lie among them") {
@@ -224,7 +224,7 @@ TEST_CASE("classes may have names like those of parts, and the test part may lie
   DataConfig config = tree.config();
   config.test_path = tree.root / "apart";
   const Dataset set = load_dataset(config);
-  CHECK(set.class_names == Names{"bullet_train", "test_tube", "train_station"});
+  CHECK(set.fields.target().names == Names{"bullet_train", "test_tube", "train_station"});
   CHECK((set.test.rows() == 4 && set.train.rows() == 6));
 }
 

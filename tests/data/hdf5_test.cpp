@@ -82,7 +82,7 @@ TEST_CASE("arrays of images in HDF5, whichever way they lie") {
     const Dataset set = file.load();
     CHECK(set.train.samples == gpunn::TensorType{gpunn::DType::u8, {4, 1, 5, 6}});
     CHECK(set.train.labels == std::vector<int32_t>{0, 2, 1, 0});
-    CHECK(set.classes == 3);
+    CHECK(set.fields.target().count() == 3);
     for (std::size_t i = 0; i < 120; ++i) CHECK(value(set.train, i) == static_cast<int>(i));
   }
   SECTION("channels first") {
@@ -90,7 +90,7 @@ TEST_CASE("arrays of images in HDF5, whichever way they lie") {
     const Dataset set = file.load();
     CHECK(set.train.samples.shape == gpunn::Shape{4, 3, 5, 6});
     CHECK(value(set.train, 250) == 250);
-    CHECK(set.mean.size() == 3);
+    CHECK(set.fields.input().mean.size() == 3);
   }
   SECTION("channels last") {
     file.put_bytes("train/x", {4, 2, 2, 3});
@@ -125,7 +125,7 @@ TEST_CASE("numbers other than bytes become floats that hold them, and labels may
   CHECK(set.test.samples.dtype == gpunn::DType::f64);  // f32 rounds an i32
   CHECK(set.train.labels == std::vector<int32_t>{1, 0, 1});
   CHECK(set.test.labels == std::vector<int32_t>{3});
-  CHECK(set.classes == 4);
+  CHECK(set.fields.target().count() == 4);
 
   // As h5py writes NumPy's bools.
   const Handle bools(H5Tenum_create(H5T_NATIVE_INT8), H5Tclose, "an enumeration");

@@ -83,7 +83,7 @@ TEST_CASE("a folder a class, sorted by name, in two parts") {
   f.put("train/dog/notes.txt", "read me");
   f.put("test/dog/z.png", grey_png(60));
   const Dataset set = f.load();
-  CHECK(set.class_names == std::vector<std::string>{"cat", "dog"});
+  CHECK(set.fields.target().names == std::vector<std::string>{"cat", "dog"});
   CHECK(set.train.samples == gpunn::TensorType{gpunn::DType::u8, {5, 1, 3, 4}});
   CHECK(set.test.samples == gpunn::TensorType{gpunn::DType::u8, {1, 1, 3, 4}});
   // Each class in turn, the files of a class by name.
@@ -98,8 +98,8 @@ TEST_CASE("a folder a class, sorted by name, in two parts") {
   CHECK(has_note(set, "notes.txt"));
   CHECK(has_note(set, "the parts are recognised by the names of their folders: train: "));
   CHECK(has_note(set, "test: lacks 1 of the 2 classes of the training part: 'cat'"));
-  CHECK(std::abs(set.mean.at(0) - 30.0 / 255) < 1e-9);
-  CHECK(std::abs(set.stddev.at(0) - std::sqrt(200.0) / 255) < 1e-9);
+  CHECK(std::abs(set.fields.input().mean.at(0) - 30.0 / 255) < 1e-9);
+  CHECK(std::abs(set.fields.input().stddev.at(0) - std::sqrt(200.0) / 255) < 1e-9);
 }
 
 TEST_CASE("a folder's validation part is no test part, unless a share of the training part is the validation") {
@@ -138,7 +138,7 @@ TEST_CASE("one folder is split by a fraction, the same of each class") {
   config.test_fraction = 0.2;
   config.validation_fraction = 0.25;
   const Dataset set = load_dataset(config);
-  CHECK(set.classes == 2);
+  CHECK(set.fields.target().count() == 2);
   CHECK(std::count(set.test.labels.begin(), set.test.labels.end(), 0) == 2);
   CHECK(std::count(set.test.labels.begin(), set.test.labels.end(), 1) == 4);
   CHECK(std::count(set.validation.labels.begin(), set.validation.labels.end(), 0) == 2);
@@ -313,15 +313,15 @@ TEST_CASE("real photographs are read as a folder of images") {
   DataConfig config = config_of(root);
   const Dataset set = load_dataset(config);
   CHECK(set.train.samples == gpunn::TensorType{gpunn::DType::u8, {2000, 3, 32, 32}});
-  CHECK(set.class_names == std::vector<std::string>{"cat", "dog"});
-  const gpunn::SplitSummary summary = gpunn::summarize(set.train, set.classes);
+  CHECK(set.fields.target().names == std::vector<std::string>{"cat", "dog"});
+  const gpunn::SplitSummary summary = gpunn::summarize(set.train, set.fields.target().count());
   CHECK(summary.labels == std::vector<int64_t>{1000, 1000});
   for (const auto& [row, file] : {std::pair<std::ptrdiff_t, const char*>{0, "cat/0000.jpg"}, {3, "dog/0001.jpg"}}) {
     const std::vector<uint8_t> pixels = gpunn::read_image(root / file, 3, 32, 32, false);
     CHECK(std::equal(pixels.begin(), pixels.end(), set.train.values.begin() + row * 3072,
                      [](uint8_t a, std::byte b) { return a == std::to_integer<uint8_t>(b); }));
   }
-  for (const double mean : set.mean) CHECK(std::abs(mean - 0.46) < 0.06);
+  for (const double mean : set.fields.input().mean) CHECK(std::abs(mean - 0.46) < 0.06);
   config.test_fraction = 0.1;
   CHECK(gpunn::summarize(load_dataset(config).test, 2).labels == std::vector<int64_t>{100, 100});
 }

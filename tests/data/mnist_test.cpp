@@ -36,7 +36,7 @@ void check_real(const Dataset& set, double mean, double stddev) {
   CHECK(set.train.values.size() == 47040000);
   CHECK(set.train.labels.size() == 60000);
   CHECK(set.test.labels.size() == 10000);
-  CHECK(set.classes == 10);
+  CHECK(set.fields.target().count() == 10);
   CHECK(set.fallback_of.empty());
   double sum = 0, squares = 0;
   for (const std::byte pixel : set.train.values) {
@@ -47,8 +47,8 @@ void check_real(const Dataset& set, double mean, double stddev) {
   const double count = 47040000;
   CHECK(std::abs(sum / count - mean) < 1e-4);
   CHECK(std::abs(std::sqrt(squares / count - sum / count * sum / count) - stddev) < 1e-4);
-  CHECK(set.mean == std::vector<double>{mean});
-  CHECK(set.stddev == std::vector<double>{stddev});
+  CHECK(set.fields.input().mean == std::vector<double>{mean});
+  CHECK(set.fields.input().stddev == std::vector<double>{stddev});
 }
 
 void check_digests(const gpunn::data::DatasetRow& row, const test::fs::path& folder) {
@@ -92,7 +92,7 @@ TEST_CASE("the real Fashion-MNIST is found where the distribution installs it") 
   const Dataset set = load_dataset(mnist_config("fashion_mnist"));
   CHECK(set.source == row.system_folders[0]);
   check_real(set, 0.2860, 0.3530);
-  CHECK(set.class_names[static_cast<std::size_t>(set.train.labels[0])] == "Ankle boot");
+  CHECK(set.fields.target().names[static_cast<std::size_t>(set.train.labels[0])] == "Ankle boot");
   check_digests(row, set.source);
   CHECK_THROWS_WITH(load_dataset(mnist_config("mnist", set.source)), Contains("holds fashion_mnist"));
 }

@@ -6,12 +6,12 @@
 #include <span>
 
 #include "catch.hpp"
-#include "data/standardise.hpp"
+#include "fields/standardise.hpp"
 #include "data/statistics.hpp"
 
 using namespace gpunn;
-using data::Moments;
-using data::Standardiser;
+using fields::Moments;
+using fields::Standardiser;
 
 namespace {
 
@@ -32,7 +32,7 @@ std::vector<double> whole_numbers(double offset, double step) {
 std::vector<std::byte> standardised(const std::vector<double>& numbers) {
   const TensorType type{DType::f64, {std::ssize(numbers) / 2, 2}};
   std::vector<double> mean, stddev;
-  for (const Moments& one : data::moments_of(type, bytes_of_numbers(numbers))) {
+  for (const Moments& one : fields::moments_of(type, bytes_of_numbers(numbers))) {
     mean.push_back(one.centre());
     stddev.push_back(one.unit());
   }
@@ -53,7 +53,7 @@ TEST_CASE("means and deviations are those of the definition, whatever the offset
   // 0, 1, 2, ..., 9: mean 4.5, deviation sqrt(8.25)
   std::vector<double> numbers;
   for (int i = 0; i < 10; ++i) numbers.push_back(offset + i);
-  const Moments moments = data::moments_of({DType::f64, {10, 1}}, bytes_of_numbers(numbers)).front();
+  const Moments moments = fields::moments_of({DType::f64, {10, 1}}, bytes_of_numbers(numbers)).front();
   CHECK(moments.low == offset);
   CHECK(moments.high == offset + 9);
   CHECK(moments.mean() == offset + 4.5);
@@ -62,13 +62,13 @@ TEST_CASE("means and deviations are those of the definition, whatever the offset
 }
 
 TEST_CASE("a column that differs by rounding alone is constant") {
-  const Moments noise = data::moments_of({DType::f64, {3, 1}}, bytes_of_numbers<double>({0.3, 0.1 + 0.2, 0.3})).front();
+  const Moments noise = fields::moments_of({DType::f64, {3, 1}}, bytes_of_numbers<double>({0.3, 0.1 + 0.2, 0.3})).front();
   CHECK(noise.stddev > 0);
   CHECK(noise.unit() == 1);
-  const Moments same = data::moments_of({DType::f64, {2, 1}}, bytes_of_numbers<double>({7, 7})).front();
+  const Moments same = fields::moments_of({DType::f64, {2, 1}}, bytes_of_numbers<double>({7, 7})).front();
   CHECK(same.unit() == 1);
   CHECK(same.centre() == 7);
-  const Moments small = data::moments_of({DType::f64, {2, 1}}, bytes_of_numbers<double>({1e-30, 3e-30})).front();
+  const Moments small = fields::moments_of({DType::f64, {2, 1}}, bytes_of_numbers<double>({1e-30, 3e-30})).front();
   CHECK(small.unit() == small.stddev);
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("bytes, labels and numbers that are normalised already pass unchanged"
 TEST_CASE("a column whose steps are a large share of its deviation has a warning") {
   Dataset set;
   set.source = "times.csv";
-  set.columns = {"time", "size"};
+  set.fields.input().names = {"time", "size"};
   std::vector<float> numbers;
   for (int i = 0; i < 100; ++i) {
     numbers.push_back(static_cast<float>(1.7e9 + 60.0 * i));  // whose steps are 128

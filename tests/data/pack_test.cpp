@@ -76,7 +76,7 @@ TEST_CASE("a packed folder gives what the folder does") {
   CHECK(report.left_out.empty());
   for (const Decoding decode : {Decoding::once, Decoding::each_epoch}) {
     const Dataset folder = p.load(p.folder, decode), packed = p.load(p.file, decode);
-    CHECK(packed.class_names == folder.class_names);
+    CHECK(packed.fields.target().names == folder.fields.target().names);
     CHECK(packed.train.labels == folder.train.labels);
     CHECK(packed.test.labels == folder.test.labels);
     CHECK(packed.mean == folder.mean);

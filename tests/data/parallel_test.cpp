@@ -1,4 +1,4 @@
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 
 #include <gpunn/error.hpp>
 
@@ -8,7 +8,7 @@
 
 #include "catch.hpp"
 
-using gpunn::data::for_row_stretches;
+using gpunn::for_row_stretches;
 
 TEST_CASE("stretches cover every row once") {
   std::vector<std::atomic<int>> touched(1000);

@@ -103,7 +103,7 @@ struct PatchBatch {
 PatchBatch batch_of(const Dataset& set, int64_t step, std::size_t rows) {
   const Shape& shape = set.train.samples.shape;
   PatchBatch batch{std::vector<float>(rows * static_cast<std::size_t>(shape[1] * shape[2] * shape[3])),
-                   std::vector<float>(rows * static_cast<std::size_t>(set.classes))};
+                   std::vector<float>(rows * static_cast<std::size_t>(set.fields.target().count()))};
   CHECK(set.batches->read(step, std::as_writable_bytes(std::span(batch.inputs)),
                           std::as_writable_bytes(std::span(batch.targets))) == static_cast<int64_t>(rows));
   return batch;
@@ -115,7 +115,7 @@ TEST_CASE("patches are functions of seed and step, and differ from row to row") 
   DataConfig config = drawn_config(photographs(2, 24));
   const Dataset set = load_dataset(config);
   CHECK(set.train.samples == TensorType{DType::f32, {80, 1, 12, 12}});
-  CHECK(set.classes == 24 * 24);
+  CHECK(set.fields.target().count() == 24 * 24);
   const PatchBatch first = batch_of(set, 0, 8), second = batch_of(set, 1, 8);
   CHECK(first == batch_of(load_dataset(config), 0, 8));
   CHECK_FALSE(first == second);
@@ -162,8 +162,8 @@ TEST_CASE("enlarged inputs have the size of their targets, colours three planes,
     CHECK(single.samples.shape[2] % 4 == 0);
     CHECK(single.values.size() == single.samples.bytes());
   }
-  CHECK(set.scale == 4);
-  CHECK(set.mean.size() == 3);
+  CHECK(set.fields.target().scale == 4);
+  CHECK(set.fields.input().mean.size() == 3);
 }
 
 TEST_CASE("own photographs are read from folders, with small images of their own or without") {
@@ -288,7 +288,7 @@ TEST_CASE("T91 and Set5 are read as the task wants them, and its metrics give th
                    .images = tasks::ScoredImages{.input_shape = {in.begin() + 1, in.end()},
                                                  .target_shape = {out.begin() + 1, out.end()},
                                                  .inputs = inputs,
-                                                 .scale = set.scale}});
+                                                 .scale = set.fields.target().scale}});
     }
   }
   CHECK(metrics.at("bicubic_psnr")->value() == Approx(30.392).margin(0.01));

@@ -77,8 +77,8 @@ TEST_CASE("digits: sizes, classes and statistics") {
   CHECK(set.source == "synthetic, seed 1");
   CHECK(set.train.samples == gpunn::TensorType{gpunn::DType::u8, {20000, 1, 28, 28}});
   CHECK(set.test.samples == gpunn::TensorType{gpunn::DType::u8, {4000, 1, 28, 28}});
-  CHECK(set.classes == 10);
-  CHECK(set.class_names.size() == 10);
+  CHECK(set.fields.target().count() == 10);
+  CHECK(set.fields.target().names.size() == 10);
   std::vector<int> counts(10);
   for (const int32_t label : set.train.labels) ++counts.at(static_cast<std::size_t>(label));
   CHECK(counts == std::vector<int>(10, 2000));
@@ -99,8 +99,8 @@ TEST_CASE("digits: sizes, classes and statistics") {
     squares += value * value;
   }
   const auto count = static_cast<double>(set.train.values.size());
-  CHECK(std::abs(set.mean.at(0) - sum / count) < 1e-9);
-  CHECK(std::abs(set.stddev.at(0) - std::sqrt(squares / count - sum / count * sum / count)) < 1e-9);
+  CHECK(std::abs(set.fields.input().mean.at(0) - sum / count) < 1e-9);
+  CHECK(std::abs(set.fields.input().stddev.at(0) - std::sqrt(squares / count - sum / count * sum / count)) < 1e-9);
 }
 
 TEST_CASE("digits: every image has ink, all of it inside") {
@@ -170,9 +170,9 @@ TEST_CASE("points: two classes that a perceptron separates, with a margin") {
   const Dataset set = make("points", seed);
   CHECK(set.train.samples == gpunn::TensorType{gpunn::DType::f32, {1000, 2}});
   CHECK(set.test.samples == gpunn::TensorType{gpunn::DType::f32, {200, 2}});
-  CHECK(set.classes == 2);
-  CHECK(set.mean == std::vector<double>{0, 0});
-  CHECK(set.stddev == std::vector<double>{1, 1});
+  CHECK(set.fields.target().count() == 2);
+  CHECK(set.fields.input().mean == std::vector<double>{0, 0});
+  CHECK(set.fields.input().stddev == std::vector<double>{1, 1});
   const auto ones = std::accumulate(set.train.labels.begin(), set.train.labels.end(), 0);
   CHECK(ones > 400);
   CHECK(ones < 600);

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "catch.hpp"
-#include "data/standardise.hpp"
+#include "fields/standardise.hpp"
 #include "files.hpp"
 #include "image_files.hpp"
 #include "storage/hdf5.hpp"
@@ -23,7 +23,7 @@ using Names = std::vector<std::string>;
 Floats floats_of(const gpunn::TensorType& type, const std::vector<std::byte>& bytes) {
   Floats values(static_cast<std::size_t>(type.elements()));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(gpunn::data::element_of(type.dtype, bytes, i));
+    values[i] = static_cast<float>(gpunn::fields::element_of(type.dtype, bytes, i));
   }
   return values;
 }
@@ -61,16 +61,16 @@ const std::string kHouses = "rooms,price,area,rent\n3,100,50.5,7\n4,200,60,9\n5,
 TEST_CASE("a table's last column, or those named, are the numbers of a regression") {
   TestTable table("regression", kHouses);
   Dataset set = table.load();
-  CHECK(set.targets == TargetKind::numbers);
-  CHECK(set.class_names == Names{"rent"});
+  CHECK(set.fields.target().kind == TargetKind::numbers);
+  CHECK(set.fields.target().names == Names{"rent"});
   CHECK(targets_of(set.train) == Floats{7, 9, 8});
   CHECK(set.train.labels.empty());
   CHECK(set.train.samples.shape == gpunn::Shape{3, 3});
 
   table.form.target_columns = {"3", "price"};  // in this order
   set = table.load();
-  CHECK(set.class_names == Names{"rent", "price"});
-  CHECK(set.classes == 2);
+  CHECK(set.fields.target().names == Names{"rent", "price"});
+  CHECK(set.fields.target().count() == 2);
   CHECK(targets_of(set.train) == Floats{7, 100, 9, 200, 8, 600});
   CHECK(samples_of(set.train) == Floats{3, 50.5, 4, 60, 5, 70});
 }
@@ -80,9 +80,9 @@ TEST_CASE("targets are measured on the training rows, and not where that is swit
   table.form.target_columns = {"y", "z"};
   table.config.train_limit = 3;
   Dataset set = table.load();
-  CHECK(set.target_mean == std::vector<double>{4, 5});
-  CHECK(std::abs(set.target_stddev.at(0) - std::sqrt(8.0 / 3)) < 1e-12);
-  CHECK(set.target_stddev.at(1) == 1);  // a constant
+  CHECK(set.fields.target().mean == std::vector<double>{4, 5});
+  CHECK(std::abs(set.fields.target().stddev.at(0) - std::sqrt(8.0 / 3)) < 1e-12);
+  CHECK(set.fields.target().stddev.at(1) == 1);  // a constant
   CHECK(targets_of(set.train) == Floats{2, 5, 4, 5, 6, 5});
 
   // Of what is left to train on.
@@ -92,7 +92,7 @@ TEST_CASE("targets are measured on the training rows, and not where that is swit
   REQUIRE(set.validation.rows() == 1);
   double mean = 0;
   for (std::size_t row = 0; row < 3; ++row) mean += static_cast<double>(targets_of(set.train)[2 * row]) / 3;
-  CHECK(std::abs(set.target_mean.at(0) - mean) <= 0x1p-20 * set.target_stddev.at(0));
+  CHECK(std::abs(set.fields.target().mean.at(0) - mean) <= 0x1p-20 * set.fields.target().stddev.at(0));
   CHECK(targets_of(set.validation).size() == 2);
 
   table.config.scale_targets = false;
@@ -128,12 +128,12 @@ TEST_CASE("labels are lists in a column") {
   TestTable table("multi_label", "a,tags,b\n1,cat| dog,2\n3,,4\n5,dog,6\n7,dog|dog|ant,8\n");
   table.form.label_column = "tags";
   Dataset set = table.load();
-  CHECK(set.targets == TargetKind::labels);
-  CHECK(set.class_names == Names{"ant", "cat", "dog"});
+  CHECK(set.fields.target().kind == TargetKind::labels);
+  CHECK(set.fields.target().names == Names{"ant", "cat", "dog"});
   CHECK(targets_of(set.train) == Floats{0, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0, 1});
   CHECK(samples_of(set.train) == Floats{1, 2, 3, 4, 5, 6, 7, 8});
-  CHECK(set.target_mean.empty());
-  CHECK(gpunn::summarize(set.train, set.classes, set.targets).labels == std::vector<int64_t>{1, 1, 3});
+  CHECK(set.fields.target().mean.empty());
+  CHECK(gpunn::summarize(set.train, set.fields.target().count(), set.fields.target().kind).labels == std::vector<int64_t>{1, 1, 3});
 
   table.test("a,tags,b\n1,ant,2\n1,dog|ca,2\n");
   table.refused({"test.csv:3: the label 'ca' is not among those of the training samples", "did you mean 'cat'"});
@@ -144,7 +144,7 @@ TEST_CASE("labels are lists in a column") {
   TestTable numbers("multi_label", "a,n\n1,10; 9\n2,100\n");
   numbers.form.label_separator = ";";
   set = numbers.load();
-  CHECK(set.class_names == Names{"9", "10", "100"});
+  CHECK(set.fields.target().names == Names{"9", "10", "100"});
   CHECK(targets_of(set.train) == Floats{1, 1, 0, 0, 0, 1});
 }
 
@@ -152,7 +152,7 @@ TEST_CASE("labels are columns of 0 and 1") {
   TestTable table("multi_label", "a,cat,b,dog\n1,1,2,0\n3,0,4,1.0\n");
   table.form.target_columns = {"cat", "dog"};
   const Dataset set = table.load();
-  CHECK(set.class_names == Names{"cat", "dog"});
+  CHECK(set.fields.target().names == Names{"cat", "dog"});
   CHECK(targets_of(set.train) == Floats{1, 0, 0, 1});
   CHECK(samples_of(set.train) == Floats{1, 2, 3, 4});
   TestTable wrong("multi_label", "a,cat,dog\n1,1,0\n2,0,2\n");
@@ -224,7 +224,7 @@ TEST_CASE("a table lists images with what is learnt of them") {
   Dataset set = images.load();
   CHECK(set.train.samples.shape == gpunn::Shape{2, 1, 3, 4});
   CHECK(first_pixels(set.train) == std::vector<int>{3, 1});
-  CHECK(set.class_names == Names{"age", "height"});
+  CHECK(set.fields.target().names == Names{"age", "height"});
   CHECK(targets_of(set.train) == Floats{30, 1.5, 10, 1.25});
   CHECK(set.test.rows() == 0);
 
@@ -243,7 +243,7 @@ TEST_CASE("a table lists images with what is learnt of them") {
   images.form.test_targets.clear();
   images.config.test_path.clear();
   images.table("file,tags\n1.png,old|red\n2.png,red\n");
-  CHECK(images.load().class_names == Names{"old", "red"});
+  CHECK(images.load().fields.target().names == Names{"old", "red"});
   images.table("file,old,red\n1.png,1,1\n2.png,0,1\n");
   CHECK(targets_of(images.load().train) == Floats{1, 1, 0, 1});
   images.config.task = "classification";
@@ -298,14 +298,14 @@ TEST_CASE("arrays have numbers or labels, a row a sample") {
   };
   Dataset set = load({2}, {0.5, -3}, "regression");
   CHECK(targets_of(set.train) == Floats{0.5, -3});
-  CHECK(set.class_names == Names{"y"});
-  CHECK(set.target_mean == std::vector<double>{-1.25});
+  CHECK(set.fields.target().names == Names{"y"});
+  CHECK(set.fields.target().mean == std::vector<double>{-1.25});
   set = load({2, 3}, {1, 2, 3, 4, 5, 6}, "regression");
-  CHECK(set.classes == 3);
-  CHECK(set.class_names == Names{"0", "1", "2"});
+  CHECK(set.fields.target().count() == 3);
+  CHECK(set.fields.target().names == Names{"0", "1", "2"});
   set = load({2, 2}, {1, 0, 1, 1}, "multi_label");
   CHECK(targets_of(set.train) == Floats{1, 0, 1, 1});
-  CHECK(set.targets == TargetKind::labels);
+  CHECK(set.fields.target().kind == TargetKind::labels);
   CHECK_THROWS_WITH(load({2, 2}, {1, 0, 0.5, 1}, "multi_label"),
                     Contains("array 'y': row 1, column 0: expected 0 or 1, found 0.5"));
   CHECK_THROWS_WITH(load({2, 2}, {1, 0, 1, NAN}, "regression"),

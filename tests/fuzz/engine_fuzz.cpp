@@ -89,10 +89,10 @@ void write_corpus(const fs::path& folder) {
         "name: m\nmodel:\n  layers:\n" + layers + "data: {dataset: arrays, batch_size: 2}\n" + "backend: cpu\n" + more,
         "m.yaml");
     ModelInfo info;
-    info.input.mean.assign(static_cast<std::size_t>(sample.front()), 0.5);
-    info.input.stddev.assign(static_cast<std::size_t>(sample.front()), 2.0);
-    info.input.sample = {DType::u8, std::move(sample)};
-    info.outputs = std::move(outputs);
+    info.fields.input().mean.assign(static_cast<std::size_t>(sample.front()), 0.5);
+    info.fields.input().stddev.assign(static_cast<std::size_t>(sample.front()), 2.0);
+    info.fields.input().type = {DType::u8, std::move(sample)};
+    info.fields.target().names = std::move(outputs);
     const fs::path run = folder / "m.h5", engine = folder / "m.engine";
     Network(experiment, info).save(run);
     export_engine(run, engine, {2, 1}, {.backend = "cpu", .threads = 1});

@@ -299,8 +299,8 @@ TEST_CASE("a call that needs more memory than is free is refused with the figure
 TEST_CASE("a model without classes is not classified, and nothing is written") {
   const TemporaryFolder folder;
   ModelInfo info;
-  info.input.sample = {DType::f32, {4}};
-  info.input.name = "features";
+  info.fields.input().type = {DType::f32, {4}};
+  info.fields.input().name = "features";
   const std::string text =
       "task: regression\nmodel: {layers: [linear: {units: 2}]}\ndata: {dataset: arrays, batch_size: 1}\n"
       "backend: cpu\n";

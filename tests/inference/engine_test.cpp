@@ -62,9 +62,9 @@ Network shipped(const ShippedModel& model) {
           ".yaml, parameters: " + model.parameters + "}\ndata: {dataset: arrays, batch_size: 4}\nbackend: cpu\n",
       "one.yaml");
   ModelInfo info{.task = model.task, .input = {}, .outputs = {}, .data = {}};
-  info.input.sample = {DType::f32, model.sample};
-  info.input.mean.assign(static_cast<std::size_t>(model.sample[0]), 0.0);
-  info.input.stddev.assign(static_cast<std::size_t>(model.sample[0]), 1.0);
+  info.fields.input().type = {DType::f32, model.sample};
+  info.fields.input().mean.assign(static_cast<std::size_t>(model.sample[0]), 0.0);
+  info.fields.input().stddev.assign(static_cast<std::size_t>(model.sample[0]), 1.0);
   Network network(experiment, info);
   std::mt19937 random(7);
   for (const NetworkTensor& tensor : network.tensors()) {

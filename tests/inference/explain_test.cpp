@@ -29,10 +29,10 @@ constexpr double kStep = 1e-5;  // of finite differences
 // `more` follows the layers. Batch norms and the layer in front of one are as no folded model has them.
 Network network_of(const std::string& layers, int64_t classes, const std::string& more = "") {
   ModelInfo info;
-  info.input.sample = {DType::u8, {1, kSide, kSide}};
-  info.input.mean = {0.3};
-  info.input.stddev = {0.4};
-  for (int64_t i = 0; i < classes; ++i) info.outputs.push_back("class_" + std::to_string(i));
+  info.fields.input().type = {DType::u8, {1, kSide, kSide}};
+  info.fields.input().mean = {0.3};
+  info.fields.input().stddev = {0.4};
+  for (int64_t i = 0; i < classes; ++i) info.fields.target().names.push_back("class_" + std::to_string(i));
   Network network(parse_experiment("name: explained\nmodel: {layers: [" + layers +
                                        "]}\ndata: {dataset: arrays}\noptimizer: {type: sgd}\nbackend: cpu\n" + more,
                                    "explained.yaml"),

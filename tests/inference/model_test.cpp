@@ -47,7 +47,7 @@ TEST_CASE("a model gives what its training's session gives, without the data") {
   const RunResult run = train(small_cnn(folder.path(), more));
   const Model model = Model::load(run.run);
   CHECK(model.info().task == "classification");
-  CHECK(model.info().outputs.size() == 10);
+  CHECK(model.info().fields.target().names.size() == 10);
   CHECK(model.info().data.name == "digits");
   CHECK(model.info().data.train.rows == 256);
   CHECK(model.experiment().name == "small_cnn");
@@ -217,7 +217,7 @@ TEST_CASE("a checkpoint of format version 1 is opened with the help of its data 
   const Model model = Model::load(folder / "old.h5"), now = Model::load(run.run / "last.h5");
   const Samples samples = Samples(now, 2).draw(4);
   CHECK(logits_of(model, samples) == logits_of(now, samples));
-  CHECK(model.info().outputs == now.info().outputs);
+  CHECK(model.info().fields.target().names == now.info().fields.target().names);
   CHECK(model.info().data.train == now.info().data.train);
 }
 
@@ -226,7 +226,7 @@ TEST_CASE("a description that is of another model than the weights is refused") 
   const RunResult run = train(small_cnn(folder.path()));
   storage::Checkpoint other = storage::load_checkpoint(run.run / "last.h5");
   SECTION("other samples") {
-    other.model->input.sample.shape = {1, 14, 14};
+    other.model->input.type.shape = {1, 14, 14};
     storage::save_checkpoint(folder / "other.h5", other);
     CHECK_THROWS_WITH(Model::load(folder / "other.h5"), Contains("other.h5") && Contains("linear1.weight"));
   }

@@ -37,11 +37,11 @@ Dataset digits(const Overrides& more = {}) {
 
 Network network_for(const Dataset& data, const Experiment& experiment) {
   ModelInfo info;
-  info.input.sample = {data.train.samples.dtype,
+  info.fields.input().type = {data.train.samples.dtype,
                        {data.train.samples.shape.begin() + 1, data.train.samples.shape.end()}};
-  info.input.mean = data.mean;
-  info.input.stddev = data.stddev;
-  info.outputs = data.class_names;
+  info.fields.input().mean = data.mean;
+  info.fields.input().stddev = data.stddev;
+  info.fields.target().names = data.fields.target().names;
   return Network(experiment, info);
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("a network trained on arrays has the bits of the run of the same exper
     Network fresh = small_network(more);
     fresh.read_file(folder.path() / "n.safetensors");
     CHECK(weights_of(fresh) == trained);
-    CHECK(Model::load(folder.path() / "n.h5").info().outputs.size() == 10);
+    CHECK(Model::load(folder.path() / "n.h5").info().fields.target().names.size() == 10);
   }
 }
 
@@ -286,9 +286,9 @@ TEST_CASE("a network runs before any training, whatever its last layer gives") {
   const std::string text =
       "model: {layers: [conv2d: {filters: 3, kernel: 3, padding: 1, name: conv}]}\ndata: {dataset: arrays}\n";
   ModelInfo info;
-  info.input.sample = {DType::f32, {2, 5, 6}};
+  info.fields.input().type = {DType::f32, {2, 5, 6}};
   Network network(experiment_of(text), info);
-  CHECK(network.info().outputs.empty());
+  CHECK(network.info().fields.target().names.empty());
   REQUIRE(network.tensors().size() == 2);
   CHECK(network.tensors()[0].name == "conv.weight");
   CHECK(network.tensors()[0].shape == Shape{3, 2, 3, 3});

@@ -29,7 +29,7 @@ TrainedModel drawn_model(const TemporaryFolder& folder, const std::string& layer
       "drawn.yaml");
   ModelInfo info;
   info.task = "super_resolution";
-  info.input.sample = {DType::f32, {1, 96 / scale, 96 / scale}};
+  info.fields.input().type = {DType::f32, {1, 96 / scale, 96 / scale}};
   info.photographs = PhotographInfo{.scale = scale, .colours = ColourPlanes::luma, .input = ModelInput::small};
   const std::filesystem::path file = folder / "drawn.h5";
   Network(std::move(experiment), info).save(file);

@@ -42,10 +42,10 @@ struct Written {
             precision + "}\n",
         "small.yaml");
     ModelInfo info;
-    info.input.sample = {DType::f32, {8, 6, 6}};
-    info.input.mean.assign(8, 0.5);
-    info.input.stddev.assign(8, 2.0);
-    info.outputs = {"a", "b", "c"};
+    info.fields.input().type = {DType::f32, {8, 6, 6}};
+    info.fields.input().mean.assign(8, 0.5);
+    info.fields.input().stddev.assign(8, 2.0);
+    info.fields.target().names = {"a", "b", "c"};
     Network(experiment, info).save(run);
     export_engine(run, engine, batches, {.backend = "cpu"});
   }
@@ -66,7 +66,7 @@ TEST_CASE("an engine answers as the model that it was made of, bit for bit") {
     const Model planned = Model::load(written.engine), model = Model::load(written.run, {.max_batch = 4});
     CHECK(planned.max_batch() == 4);
     CHECK(planned.backend() == "cpu");
-    CHECK(planned.info().outputs == model.info().outputs);
+    CHECK(planned.info().fields.target().names == model.info().fields.target().names);
     for (const int64_t rows : {1, 4}) {
       const Samples samples = drawn(model, rows);
       CHECK(logits_of(planned, samples) == logits_of(model, samples));

@@ -44,12 +44,12 @@ std::filesystem::path checkpoint_in(const TemporaryFolder& folder, const std::st
           "data: {dataset: arrays, batch_size: 4}\nbackend: cpu\n",
       "few_layers.yaml");
   ModelInfo info{.task = task, .input = {}, .outputs = {"a", "b"}, .data = {}};
-  info.input.sample = {DType::u8, {1, 9, 9}};
-  info.input.mean = {0.5};
-  info.input.stddev = {0.25};
+  info.fields.input().type = {DType::u8, {1, 9, 9}};
+  info.fields.input().mean = {0.5};
+  info.fields.input().stddev = {0.25};
   if (task == "regression") {
-    info.target_mean = {1, 2};
-    info.target_stddev = {3, 4};
+    info.fields.target().mean = {1, 2};
+    info.fields.target().stddev = {3, 4};
   }
   const std::filesystem::path file = folder / "few_layers.h5";
   Network(experiment, info).save(file);
@@ -185,9 +185,9 @@ TEST_CASE("a network of images has open sizes, without a node of a fixed size, w
                                                        "]}\ndata: {dataset: arrays, batch_size: 4}\nbackend: cpu\n",
                                                    "images.yaml");
     ModelInfo info{.task = "super_resolution", .input = {}, .outputs = {}, .data = {}};
-    info.input.sample = {DType::f32, {3, 8, 12}};
-    info.input.mean = {0, 0, 0};
-    info.input.stddev = {1, 1, 1};
+    info.fields.input().type = {DType::f32, {3, 8, 12}};
+    info.fields.input().mean = {0, 0, 0};
+    info.fields.input().stddev = {1, 1, 1};
     Network(experiment, info).save(folder / "images.h5");
     export_onnx(folder / "images.h5", folder / "images.onnx");
     return read(folder / "images.onnx");

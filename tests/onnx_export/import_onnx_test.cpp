@@ -31,15 +31,15 @@ void round_trip(const std::string& name, const Shape& sample, int64_t classes = 
                                                      ".yaml\ndata: {dataset: arrays, batch_size: 4}\nbackend: cpu\n",
                                                  "one.yaml");
   ModelInfo info{.task = "classification", .input = {}, .outputs = {}, .data = {}};
-  for (int64_t i = 0; i < classes; ++i) info.outputs.push_back("class " + std::to_string(i));
-  info.input.sample = {DType::f32, sample};
-  info.input.mean.assign(static_cast<std::size_t>(sample[0]), 0.5);
-  info.input.stddev.assign(static_cast<std::size_t>(sample[0]), 2);
+  for (int64_t i = 0; i < classes; ++i) info.fields.target().names.push_back("class " + std::to_string(i));
+  info.fields.input().type = {DType::f32, sample};
+  info.fields.input().mean.assign(static_cast<std::size_t>(sample[0]), 0.5);
+  info.fields.input().stddev.assign(static_cast<std::size_t>(sample[0]), 2);
   Network(experiment, info).save(folder / "one.h5");
   export_onnx(folder / "one.h5", folder / "one.onnx");
   const ModelOptions options{.backend = "cpu", .threads = 1, .max_batch = 2};
   const Model before = Model::load(folder / "one.h5", options), after = Model::load(folder / "one.onnx", options);
-  CHECK(after.info().outputs == info.outputs);
+  CHECK(after.info().fields.target().names == info.fields.target().names);
   Floats x(static_cast<std::size_t>(2 * element_count(sample)));
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i) * 0.37F);
   check_close(first_output(after, x), first_output(before, x), 1e-4F);

@@ -376,7 +376,7 @@ TEST_CASE("a constant is trained where it is a parameter of the file") {
   }
   Dataset data;
   data.name = kArrays;
-  data.classes = 2;
+  data.fields.target().count() = 2;
   data.unwatched = true;
   const Floats samples = {1, 2, 3, -1, 0, 1, 2, 2};
   data.train.samples = {DType::f32, {4, 2, 1, 1}};

@@ -19,11 +19,11 @@ namespace {
 
 ModelInfo photos() {
   ModelInfo info;
-  info.input.sample = {DType::u8, {3, 32, 24}};
-  info.input.mean = {0.1, 1.0 / 3, 1e-300};
-  info.input.stddev = {0.25, 0.2, 3};
-  info.input.fit = {.crop = true, .shorter_side = 40};
-  info.outputs = {"cat", "d\"og\n", "\xC3\xA9t\xC3\xA9"};
+  info.fields.input().type = {DType::u8, {3, 32, 24}};
+  info.fields.input().mean = {0.1, 1.0 / 3, 1e-300};
+  info.fields.input().stddev = {0.25, 0.2, 3};
+  info.fields.input().fit = {.crop = true, .shorter_side = 40};
+  info.fields.target().names = {"cat", "d\"og\n", "\xC3\xA9t\xC3\xA9"};
   info.data.name = "image_folder";
   info.data.source = "/home/me/photos";
   info.data.train = {.rows = 100, .samples = 0xFFFFFFFF, .targets = 1};
@@ -44,22 +44,22 @@ TEST_CASE("a model's description comes back as it was written") {
   const ModelInfo info = photos(), found = parse_model_info(model_info_text(info));
   CHECK(found.task == "classification");
   CHECK(found.input.name == "image");
-  CHECK(found.input.sample == info.input.sample);
-  CHECK(found.input.mean == info.input.mean);  // to the bit
-  CHECK(found.input.stddev == info.input.stddev);
+  CHECK(found.input.type == info.fields.input().type);
+  CHECK(found.input.mean == info.fields.input().mean);  // to the bit
+  CHECK(found.input.stddev == info.fields.input().stddev);
   CHECK(found.input.fit.crop);
   CHECK(found.input.fit.shorter_side == 40);
   CHECK_FALSE(found.input.light_on_dark);
-  CHECK(found.outputs == info.outputs);
+  CHECK(found.outputs == info.fields.target().names);
   CHECK(found.data.source == info.data.source);
   CHECK(found.data.train == info.data.train);
   CHECK(found.data.validation == gpunn::PartDigest{});
   CHECK(found.data.test == info.data.test);
 
   ModelInfo table = photos();
-  table.input.sample = {DType::f32, {3}};
-  table.input.columns = {"a", "b", ""};
-  CHECK(parse_model_info(model_info_text(table)).input.columns == table.input.columns);
+  table.input.type = {DType::f32, {3}};
+  table.input.names = {"a", "b", ""};
+  CHECK(parse_model_info(model_info_text(table)).input.names == table.input.names);
 
   CHECK(found.output_ids.empty());
   gpunn::ModelInfo detector = info;
@@ -101,7 +101,7 @@ TEST_CASE("a description that is damaged or lies is refused, naming what is wron
       Case{with(good, "[3,32,24]", "[4,32,24]"), "'input.mean': expected 4 numbers"},
       Case{with(good, "0.25", "0"), "'input.stddev': expected 3 numbers"},
       Case{with(good, "0.25", "1e999"), "it is not JSON"}, Case{with(good, "0.25", "null"), "'input.stddev[0]'"},
-      Case{with(good, "\"columns\":[]", "\"columns\":[\"a\"]"), "'input.columns': expected no names, or 3"},
+      Case{with(good, "\"columns\":[]", "\"columns\":[\"a\"]"), "'input.names': expected no names, or 3"},
       Case{with(good, "\"crop\":true", "\"crop\":1"), "'input.fit.crop': expected true or false"},
       Case{with(good, "\"cat\"", "[[[[[[1]]]]]]"), "nested"}, Case{with(good, "ffffffff", "-fffffff"), "hexadecimal"},
       Case{with(good, "ffffffff", "ffff"), "'data.parts.train.samples': expected 8 hexadecimal digits"},

@@ -75,8 +75,8 @@ Dataset sine_rows(int64_t rows) {
     set.train.labels[static_cast<std::size_t>(i)] = static_cast<int32_t>(i % 2);
   }
   set.name = kArrays;
-  set.classes = 2;
-  set.class_names = {"0", "1"};
+  set.fields.target().count() = 2;
+  set.fields.target().names = {"0", "1"};
   set.unwatched = true;
   return set;
 }
@@ -91,7 +91,7 @@ Experiment small_net(const std::string& batch, const std::string& more = "") {
 
 ModelInfo three_numbers() {
   ModelInfo info;
-  info.input.sample = {DType::f32, {3}};
+  info.fields.input().type = {DType::f32, {3}};
   return info;
 }
 

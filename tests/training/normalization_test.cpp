@@ -75,7 +75,7 @@ double value_of(const Dataset& set, const Split& split, int64_t row, std::size_t
   float value = 0;
   std::memcpy(&value, split.values.data() + (static_cast<std::size_t>(row) * 2 + channel) * sizeof(float),
               sizeof(float));
-  return (static_cast<double>(value) - set.mean[channel]) / set.stddev[channel];
+  return (static_cast<double>(value) - set.fields.input().mean[channel]) / set.fields.input().stddev[channel];
 }
 
 std::size_t inputs_of(const graph::Graph& program, int32_t op) {

@@ -13,7 +13,7 @@
 
 #include "config/key_builders.hpp"
 #include "data/detection/box_source.hpp"
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 #include "data/registry.hpp"
 #include "data/room.hpp"
 
@@ -68,9 +68,9 @@ std::array<double, kObjectNumbers> numbers_of(const tasks::TrueBox& one) {
 // What the files have of the images and their boxes, as Split::fields.
 void add_originals(Split& split, const BoxImages& images) {
   const int64_t rows = images.count();
-  Field objects{.type = {DType::f64, {0, kObjectNumbers}}, .values = {}, .offsets = {0}};
-  Field sizes{.type = {DType::i64, {rows, kImageNumbers}}, .values = {}};
-  Field ids{.type = {DType::u8, {0}}, .values = {}, .offsets = {0}};
+  FieldValues objects{.type = {DType::f64, {0, kObjectNumbers}}, .values = {}, .offsets = {0}};
+  FieldValues sizes{.type = {DType::i64, {rows, kImageNumbers}}, .values = {}};
+  FieldValues ids{.type = {DType::u8, {0}}, .values = {}, .offsets = {0}};
   for (int64_t i = 0; i < rows; ++i) {
     const BoxedImage& boxed = images.outline(i);
     const BoxedImage::Original original = boxed.original.value_or(BoxedImage::Original{
@@ -137,19 +137,20 @@ Dataset box_dataset(std::shared_ptr<const BoxImages> train, const std::shared_pt
   const BoxSet settings = box_settings(config, {512, 512});
   if (train->count() == 0) throw Error("there is no image with an annotation to train on", ExitCode::missing);
   Dataset set;
-  set.targets = TargetKind::boxes;
-  set.classes = static_cast<int64_t>(classes.size());
-  set.class_names = std::move(classes);
-  set.target_size = settings.most_boxes * kBoxNumbers;
+  set.fields.target() = {.name = kTargetField,
+                         .role = Role::target,
+                         .kind = "boxes",
+                         .type = {DType::f32, {settings.most_boxes, kBoxNumbers}},
+                         .names = std::move(classes)};
   const int64_t images = train->count();
   const int64_t epoch = settings.epoch_samples > 0 ? settings.epoch_samples : images;
   set.train.samples = {DType::u8, {epoch, settings.channels, settings.image_size[0], settings.image_size[1]}};
   set.test = split_of_boxes(test, settings);
   set.validation = split_of_boxes(validation, settings);
-  set.fit.inside = true;
+  set.fields.input().fit.inside = true;
   // Of photographs (ImageNet's), or of grey.
-  set.mean = settings.channels == 3 ? std::vector{0.485, 0.456, 0.406} : std::vector{0.45};
-  set.stddev = settings.channels == 3 ? std::vector{0.229, 0.224, 0.225} : std::vector{0.225};
+  set.fields.input().mean = settings.channels == 3 ? std::vector{0.485, 0.456, 0.406} : std::vector{0.45};
+  set.fields.input().stddev = settings.channels == 3 ? std::vector{0.229, 0.224, 0.225} : std::vector{0.225};
   int64_t crowded = 0;
   for (int64_t i = 0; i < images; ++i) crowded += std::ssize(train->outline(i).objects) > settings.most_boxes;
   if (crowded > 0) {

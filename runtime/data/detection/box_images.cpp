@@ -10,7 +10,7 @@
 #include <zlib.h>
 
 #include "common/host_memory.hpp"
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 
 namespace gpunn::data {
 

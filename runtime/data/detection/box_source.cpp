@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 #include "data/philox_source.hpp"
 
 namespace gpunn::data {

@@ -48,7 +48,7 @@ class Canvas {
   std::vector<tasks::TrueBox> objects_;
 };
 
-// Writes boxes as TargetKind::boxes has them; room.size() / kBoxNumbers of them at most, the first ones.
+// Writes boxes as the kind "boxes" has them; room.size() / kBoxNumbers of them at most, the first ones.
 void write_boxes(std::span<const tasks::TrueBox> objects, double scale, std::span<float> room);
 
 // Varied samples of some images for training. All that is random is a function of the step and the row.

@@ -16,6 +16,7 @@
 #include "data/folder_scan.hpp"
 #include "data/pack/files.hpp"
 #include "data/table.hpp"
+#include "fields/cells.hpp"
 
 namespace gpunn::data {
 
@@ -46,7 +47,7 @@ NamedBox yolo_box(const std::string& line, const std::vector<std::string>& class
   std::istringstream fields(line);
   std::vector<double> numbers;
   for (std::string field; fields >> field;) {
-    const std::optional<double> number = number_of(field);
+    const std::optional<double> number = fields::number_of(field);
     if (!number) throw Error(where + ": expected numbers, found " + in_quotes(field));
     numbers.push_back(*number);
   }
@@ -139,7 +140,7 @@ Annotations read_box_table(const fs::path& file, const fs::path& images) {
     }
     std::array<double, 4> values = {};
     for (std::size_t i = 0; i < corners.size(); ++i) {
-      const std::optional<double> number = number_of(fields[corners[i]]);
+      const std::optional<double> number = fields::number_of(fields[corners[i]]);
       if (!number) {
         table.fail(table.column(corners[i]) + ": expected a number, found " + in_quotes(fields[corners[i]]));
       }

@@ -14,7 +14,7 @@
 #include "common/text.hpp"
 #include "data/images/exif.hpp"
 #include "data/pack/files.hpp"
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 
 namespace gpunn::data {
 

@@ -99,7 +99,7 @@ Dataset make_detection_folder(const DataConfig& config) {
   std::vector<std::string> of_damaged;
   damaged.settle(config.path.string(), of_damaged);
   Dataset set = box_dataset(std::move(images), test_images, classes, config, validation_images);
-  set.class_ids = train.class_ids;
+  set.fields.target().ids = train.class_ids;
   set.notes.insert(set.notes.end(), parts.notes.begin(), parts.notes.end());
   set.notes.insert(set.notes.end(), of_damaged.begin(), of_damaged.end());
   set.name = "detection_folder";
@@ -143,7 +143,7 @@ DatasetRow detection_folder_row() {
   row.description = "your own images with boxes around objects, for task detection: PASCAL VOC, COCO, YOLO, or a table";
   row.origin = Origin::user;
   row.make = make_detection_folder;
-  row.learnt = TargetKind::boxes;
+  row.learnt = "boxes";
   row.keys = [] {
     using namespace config;
     using B = BoxSet;

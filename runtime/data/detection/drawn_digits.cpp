@@ -9,7 +9,7 @@
 #include "config/key_builders.hpp"
 #include "data/detection/box_dataset.hpp"
 #include "data/digits/digits.hpp"
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 #include "data/philox_source.hpp"
 #include "data/registry.hpp"
 #include "data/synthetic.hpp"
@@ -31,7 +31,7 @@ constexpr uint8_t kInk = 64;  // from here on a pixel is the digit's
 struct DigitPool {
   int64_t side = kDigitSize;
   std::span<const std::byte> pixels;
-  std::span<const int32_t> labels;
+  std::vector<int32_t> labels;
 };
 
 // The part of an image that shows ink; nothing of an empty one.
@@ -109,7 +109,7 @@ std::vector<BoxedImage> draw_canvases(const DigitPool& pool, const BoxSet& setti
 }
 
 DigitPool pool_of(const Split& split) {
-  return {.side = split.samples.shape[2], .pixels = split.sample_bytes(), .labels = split.labels};
+  return {.side = split.samples.shape[2], .pixels = split.sample_bytes(), .labels = labels_of(split)};
 }
 
 Dataset make_drawn_digits(const DataConfig& config) {
@@ -144,7 +144,7 @@ DatasetRow drawn_digits_row() {
       "detection, 2000 to train on and 400 to evaluate on";
   row.origin = Origin::synthetic;
   row.make = make_drawn_digits;
-  row.learnt = TargetKind::boxes;
+  row.learnt = "boxes";
   row.keys = [] {
     using namespace config;
     using B = BoxSet;

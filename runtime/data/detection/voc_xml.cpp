@@ -16,6 +16,7 @@
 #include "data/detection/annotations.hpp"
 #include "data/folder_scan.hpp"
 #include "data/pack/files.hpp"
+#include "fields/cells.hpp"
 
 namespace gpunn::data {
 
@@ -63,7 +64,7 @@ ptree parse(const fs::path& file) {
 double number_in(const ptree& parent, const char* name, const std::string& where) {
   const auto text = parent.get_optional<std::string>(name);
   if (!text) throw Error(where + ": the element <" + name + "> is missing");
-  const std::optional<double> number = number_of(*text);
+  const std::optional<double> number = fields::number_of(*text);
   if (!number) throw Error(where + ": <" + name + ">: expected a number, found " + in_quotes(*text));
   return *number;
 }

@@ -10,9 +10,11 @@
 #include <utility>
 
 #include "data/digits/distort.hpp"
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 #include "data/room.hpp"
 #include "data/synthetic.hpp"
+#include "fields/kind.hpp"
+#include "fields/values.hpp"
 
 namespace gpunn::data {
 
@@ -99,7 +101,7 @@ Split make_split(uint64_t seed, uint64_t stream, const TensorType& samples) {
   split.samples = samples;
   const int64_t rows = split.rows();
   make_room(split);
-  split.labels.resize(static_cast<std::size_t>(rows));
+  std::vector<int32_t> classes(static_cast<std::size_t>(rows));
   LongWork work("drawing digits", static_cast<uint64_t>(rows));
   for_row_stretches(rows, kRowsAtATime, [&](int64_t first, int64_t last) {
     for (int64_t row = first; row < last; ++row) {
@@ -107,10 +109,11 @@ Split make_split(uint64_t seed, uint64_t stream, const TensorType& samples) {
       PhiloxSource random(seed, stream, static_cast<uint64_t>(row) * kBlocksOfDigit);
       const DigitImage image = write_digit(digit, random);
       std::memcpy(split.values.data() + static_cast<std::size_t>(row) * image.size(), image.data(), image.size());
-      split.labels[static_cast<std::size_t>(row)] = digit;
+      classes[static_cast<std::size_t>(row)] = digit;
     }
     work.advance(static_cast<uint64_t>(last - first));
   });
+  split.fields[kLabelField] = fields::class_values(classes);
   return split;
 }
 
@@ -133,7 +136,7 @@ DatasetSizes digits_sizes(const DataConfig& config) {
   const int64_t test = synthetic_rows(config.synthetic_test, kDigitTestRows, "synthetic_test");
   return {.train = {DType::u8, {train, 1, kDigitSize, kDigitSize}},
           .test = {DType::u8, {test, 1, kDigitSize, kDigitSize}},
-          .classes = kDigits};
+          .target = fields::target_field("class", digit_names())};
 }
 
 Dataset make_digits(const DataConfig& config) {
@@ -143,12 +146,11 @@ Dataset make_digits(const DataConfig& config) {
   set.source = "synthetic, seed " + std::to_string(config.seed);
   set.train = make_split(config.seed, kDigitsTrainStream, sizes.train);
   set.test = make_split(config.seed, kDigitsTestStream, sizes.test);
-  set.classes = sizes.classes;
-  set.class_names = digit_names();
+  set.fields.target() = sizes.target;
   const auto [mean, deviation] = mean_and_deviation(set.train.values);
-  set.mean = {mean};
-  set.stddev = {deviation};
-  set.light_on_dark = true;
+  set.fields.input().mean = {mean};
+  set.fields.input().stddev = {deviation};
+  set.fields.input().light_on_dark = true;
   return set;
 }
 

@@ -6,10 +6,11 @@
 #include <string>
 
 #include "data/digits/digits.hpp"
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 #include "data/room.hpp"
 #include "data/synthetic.hpp"
-#include "data/target_columns.hpp"
+#include "fields/kind.hpp"
+#include "fields/values.hpp"
 
 namespace gpunn::data {
 
@@ -51,7 +52,7 @@ Split make_pairs(uint64_t seed, uint64_t stream, const TensorType& samples) {
     }
     work.advance(static_cast<uint64_t>(last - first));
   });
-  set_label_targets(split, labels, kDigits);
+  split.fields[kTargetField] = fields::label_values(labels, kDigits);
   return split;
 }
 
@@ -60,8 +61,7 @@ DatasetSizes pair_sizes(const DataConfig& config) {
   const int64_t test = synthetic_rows(config.synthetic_test, kPairTestRows, "synthetic_test");
   return {.train = {DType::u8, {train, 1, kDigitSize, kPairWidth}},
           .test = {DType::u8, {test, 1, kDigitSize, kPairWidth}},
-          .classes = kDigits,
-          .targets = TargetKind::labels};
+          .target = fields::target_field("label_set", digit_names())};
 }
 
 Dataset make_two_digits(const DataConfig& config) {
@@ -71,10 +71,8 @@ Dataset make_two_digits(const DataConfig& config) {
   set.source = "synthetic, seed " + std::to_string(config.seed);
   set.train = make_pairs(config.seed, kTwoDigitsTrainStream, sizes.train);
   set.test = make_pairs(config.seed, kTwoDigitsTestStream, sizes.test);
-  set.targets = sizes.targets;
-  set.classes = sizes.classes;
-  set.class_names = digit_names();
-  set.light_on_dark = true;
+  set.fields.target() = sizes.target;
+  set.fields.input().light_on_dark = true;
   return set;
 }
 

@@ -15,7 +15,7 @@
 #include "data/images/image.hpp"
 #include "data/pack/files.hpp"
 #include "data/pack/packed_folder.hpp"
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 
 namespace gpunn {
 
@@ -109,7 +109,7 @@ PackReport pack_folder(const fs::path& folder, const fs::path& file, const PackO
     uint64_t at = data::kPackMagic.size();
     for (std::size_t first = 0; first < files.size(); first += kFilesInMemory) {
       std::vector<PackedContent> contents(std::min(kFilesInMemory, files.size() - first));
-      data::for_row_stretches(std::ssize(contents), 1, [&](int64_t begin, int64_t end) {
+      for_row_stretches(std::ssize(contents), 1, [&](int64_t begin, int64_t end) {
         for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i, work.advance()) {
           contents[i] = content_of(files[first + i], options);
         }

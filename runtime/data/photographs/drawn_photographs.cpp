@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "data/images/image.hpp"
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 #include "data/philox_source.hpp"
 #include "data/photographs/image_pairs.hpp"
 #include "data/registry.hpp"
@@ -136,7 +136,7 @@ DatasetRow drawn_photographs_row() {
       "to train on and 5 to evaluate on";
   row.origin = Origin::synthetic;
   row.make = make_drawn_photographs;
-  row.learnt = TargetKind::image;
+  row.learnt = "image";
   row.keys = [] { return photograph_keys({}); };
   row.check = check_photographs;
   return row;

@@ -15,7 +15,7 @@
 #include "common/text.hpp"
 #include "config/key_builders.hpp"
 #include "data/folder_scan.hpp"
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 #include "data/photographs/pair_files.hpp"
 #include "data/photographs/patch_source.hpp"
 #include "data/photographs/streamed_patches.hpp"
@@ -43,7 +43,7 @@ Planes model_input(Planes small, const PhotographSet& settings) {
 
 std::string sides(const Planes& image) { return std::to_string(image.width) + " by " + std::to_string(image.height); }
 
-Field image_field(const Planes& image) {
+FieldValues image_values(const Planes& image) {
   const std::span<const std::byte> bytes = std::as_bytes(std::span(image.values));
   return {.type = {DType::f32, {1, image.channels, image.height, image.width}}, .values = {bytes.begin(), bytes.end()}};
 }
@@ -52,10 +52,10 @@ Field image_field(const Planes& image) {
 Split single_of(const ImagePair& pair) {
   Split split;
   split.name = pair.name;
-  Field input = image_field(pair.input);
+  FieldValues input = image_values(pair.input);
   split.samples = std::move(input.type);
   split.values = std::move(input.values);
-  split.fields[kTargetField] = image_field(pair.target);
+  split.fields[kTargetField] = image_values(pair.target);
   return split;
 }
 
@@ -176,13 +176,15 @@ namespace {
 Dataset set_without_patches(const PatchSettings& patches, const std::vector<ImagePair>& test,
                             const PhotographSet& settings) {
   Dataset set;
-  set.targets = TargetKind::image;
-  set.scale = settings.scale;
+  set.fields.target() = {.name = kTargetField,
+                         .role = Role::target,
+                         .kind = "image",
+                         .type = {DType::f32, {patches.channels, settings.patch_size, settings.patch_size}},
+                         .scale = settings.scale};
   set.train.samples = {DType::f32, {settings.patches, patches.channels, patches.input_size, patches.input_size}};
-  set.classes = patches.channels * settings.patch_size * settings.patch_size;
   set.test = split_of_pairs(test);
-  set.mean.assign(static_cast<std::size_t>(patches.channels), 0.0);
-  set.stddev.assign(static_cast<std::size_t>(patches.channels), 1.0);
+  set.fields.input().mean.assign(static_cast<std::size_t>(patches.channels), 0.0);
+  set.fields.input().stddev.assign(static_cast<std::size_t>(patches.channels), 1.0);
   return set;
 }
 

@@ -9,7 +9,7 @@
 #include <zlib.h>
 
 #include "data/pack/files.hpp"
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 #include "tasks/super_resolution/bicubic.hpp"
 
 namespace gpunn::data {

@@ -113,7 +113,7 @@ DatasetRow photographs_row() {
   row.why_not_in = why_not_in;
   row.read = read_photographs;
   row.stand_in = "drawn_photographs";
-  row.learnt = TargetKind::image;
+  row.learnt = "image";
   row.keys = [] {
     using P = PhotographSet;
     return photograph_keys(
@@ -133,7 +133,7 @@ DatasetRow photograph_folder_row() {
       "on, or both in folders train and test of data.path";
   row.origin = Origin::user;
   row.make = read_own_photographs;
-  row.learnt = TargetKind::image;
+  row.learnt = "image";
   row.keys = [] {
     using P = PhotographSet;
     return photograph_keys(

@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 #include "data/philox_source.hpp"
 
 namespace gpunn::data {

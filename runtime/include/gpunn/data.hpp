@@ -4,6 +4,7 @@
 #include <gpunn/data_config.hpp>
 #include <gpunn/evaluation_part.hpp>
 #include <gpunn/export.h>
+#include <gpunn/field.hpp>
 #include <gpunn/sample_source.hpp>
 #include <gpunn/tensor_type.hpp>
 
@@ -18,33 +19,12 @@
 
 namespace gpunn {
 
-// A named part of each sample beside its input.
-struct Field {
-  TensorType type;                // [rows, ...]; of a ragged field [items, ...]
-  std::vector<std::byte> values;  // type.bytes()
-  // Of a ragged field, such as the boxes of images: row i has the items offsets[i] to offsets[i + 1]. Else empty.
-  std::vector<int64_t> offsets = {};
-};
-
-// The kind of target that the samples of a data set have.
-enum class TargetKind {
-  one_class,  // Split::labels
-  numbers,    // field kTargetField, a number a column
-  labels,     // field kTargetField, a column a label: 1 where the sample has it, else 0
-  image,      // field kTargetField, an image [rows, C, H, W]
-  boxes,      // field kTargetField, the boxes of an image [rows, boxes, kBoxNumbers]
-};
-
-// The field that tasks without classes learn: [rows, outputs], f64 or f32 of TargetKind::numbers and else f32; or
-// images.
-inline constexpr const char* kTargetField = "target";
-
-// A box of TargetKind::boxes has these numbers: left, top, right and bottom in pixels of the sample; its class; 1 if
+// A box of the kind "boxes" has these numbers: left, top, right and bottom in pixels of the sample; its class; 1 if
 // scores ignore it (difficult, or a crowd); pixels of the sample for one pixel of the image. The rows of an image with
 // fewer boxes are filled up with boxes of class -1.
 inline constexpr int64_t kBoxNumbers = 7;
 
-// Fields of evaluated rows of TargetKind::boxes: the boxes and images as the files have them, for figures that COCO and
+// Values of evaluated rows with boxes, which are not in the schema: the boxes and images as the files have them, for figures that COCO and
 // VOC define by the files. They stay in host memory.
 // f64, ragged: left, top, right and bottom in pixels of the file; the class; the area that the annotation gives, else
 // NaN; 1 if it is difficult; 1 if it is a crowd; 1 if the annotation's id is 0.
@@ -60,8 +40,7 @@ inline constexpr const char* kImageIdsField = "image_ids";
 struct Split {
   TensorType samples;                   // u8, f32 or f64 [rows, C, H, W] or [rows, features]
   std::vector<std::byte> values;        // samples.bytes()
-  std::vector<int32_t> labels;          // of a classification: a class for each row; else empty
-  std::map<std::string, Field> fields;  // by name: what other tasks need of a sample
+  std::map<std::string, FieldValues> fields;  // by name: all but the first input
   // Replaces `values`: packed samples in the caller's memory, which must not change. They are copied to the device
   // once, or batch by batch if the data is streamed.
   std::shared_ptr<const std::byte> lent = {};
@@ -80,20 +59,16 @@ struct Split {
   }
 };
 
+// The classes of a split's rows, of the field kLabelField. Empty: it has none.
+GPUNN_API std::vector<int32_t> labels_of(const Split& split);
+
 // The packed sample of a row, wherever the split stores it.
 GPUNN_API std::vector<std::byte> sample_of(const Split& split, int64_t row);
-
-// How an image of another size becomes a sample.
-struct ImageFit {
-  bool crop = false;         // keep the proportions, scale, and cut out the middle; else stretch
-  bool inside = false;       // keep the proportions, scale to fit, and place at the top left; the rest is grey
-  int64_t shorter_side = 0;  // crop: length of the shorter side before the cut; 0: the least that covers the sample
-};
 
 // Identifies the rows of a part: equal parts have equal digests, and different parts almost never do.
 struct PartDigest {
   int64_t rows = 0;
-  uint32_t samples = 0, targets = 0;  // CRC-32 of the bytes of Split::values, and of its labels and fields
+  uint32_t samples = 0, targets = 0;  // CRC-32 of the bytes of Split::values, and of its fields
   bool operator==(const PartDigest&) const = default;
 };
 
@@ -113,25 +88,14 @@ struct Dataset {
   // user's own validation part. No rows without either.
   Split validation;
   EvaluationPart evaluated = EvaluationPart::test;  // what `test` holds; a session's data set may hold the other part
-  TargetKind targets = TargetKind::one_class;
-  int64_t target_size = 0;               // numbers in a row's target, if that is not `classes`
-  int64_t classes = 0;                   // number of classes; of other tasks, the numbers in a target
-  std::vector<std::string> class_names;  // of other tasks: the names of those numbers
-  std::vector<int64_t> class_ids = {};   // COCO's category id of each class; empty: the data has none
-  // Of a regression, for each target: models learn (target - mean) / stddev.
-  std::vector<double> target_mean = {}, target_stddev = {};
-  std::vector<double> mean, stddev;  // for each channel; u8 values are scaled by 1/255 first
+  Schema fields;                     // what the samples are
   std::vector<std::string> notes;    // for the user: what was changed while reading the files
-  bool light_on_dark = false;        // bright on dark, as MNIST's digits; dark-on-light pictures are inverted
-  ImageFit fit;                      // how images became samples
-  std::vector<std::string> columns;  // of a table: the names of its features, in order; empty: no names
   bool from_registry = false;        // a published set without files here: load_sizes() takes the registry's sizes
   DataDigest digest;                 // of the parts as they were loaded; no rows: not computed
   // Replaces the values and targets of `train`: the calling program supplies batches while it trains. `train` has the
   // type of the samples and the largest number of rows in an epoch.
   std::shared_ptr<BatchSource> batches = {};
   bool unwatched = false;  // the caller wants to train without evaluation
-  int64_t scale = 1;       // of TargetKind::image: how many times larger targets are than inputs
 };
 
 // The name of a data set in the program's memory, in DataConfig::dataset and Dataset::name.
@@ -153,24 +117,18 @@ GPUNN_API Dataset load_dataset(const DataConfig& config);
 // the user's own sets are read.
 GPUNN_API Dataset load_sizes(const DataConfig& config);
 
-// Statistics of an image channel or a feature, in the units of the samples: 0 to 255 for u8.
-struct ChannelSummary {
-  double min = 0, max = 0, mean = 0, stddev = 0;
-};
-
-// Statistics of a split: rows of each class, and figures of each channel and target.
+// Statistics of a split.
 struct SplitSummary {
   int64_t rows = 0;
-  std::vector<int64_t> labels;           // rows of each class or label
-  std::vector<ChannelSummary> channels;  // of a split with a source: over 2048 rows at equal distances
-  std::vector<ChannelSummary> targets;   // of TargetKind::numbers, for each column
+  std::vector<ChannelSummary> channels;        // of the first input; with a source, over 2048 rows at equal distances
+  std::map<std::string, FieldSummary> fields;  // of the others, by name
 };
-// Reads all samples of the split once. `classes` is the number of classes, or of labels.
-GPUNN_API SplitSummary summarize(const Split& split, int64_t classes, TargetKind targets = TargetKind::one_class);
+// Reads all samples of the split once.
+GPUNN_API SplitSummary summarize(const Split& split, const Schema& fields);
 
 // Writes a PNG with the first training images of each class side by side: a row for each class, its name on the left,
 // at most `columns` images. If samples have several labels, a row is a label; if they have numbers, it is a range of
-// the first target column. Throws Error(usage) if the samples are not images.
+// the first target column. Throws Error(usage) if the samples are not images, or their targets can't be grouped.
 GPUNN_API void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, int64_t columns = 12);
 
 // How a folder is packed into one file.

@@ -92,12 +92,12 @@ inline constexpr int64_t kMostConfusionClasses = 4096;
 // A model's results on the test data, for each class, or for each output if there are no classes.
 struct ClassEvalReport {
   EvalReport total;
-  TargetKind targets = TargetKind::one_class;
+  std::string targets = "class";      // the kind of the field that is learnt
   std::string output;                 // what one output is called: "label"
-  std::vector<OutputReport> outputs;  // of data without classes; of TargetKind::image one for each image
-  std::vector<ImageReport> images;    // of TargetKind::image: the first ones
+  std::vector<OutputReport> outputs;  // of data without classes; of images one for each image
+  std::vector<ImageReport> images;    // of images: the first ones
   std::vector<RowReport> worst_rows;  // of data without classes: largest loss first
-  // Of all rows, [rows, outputs], in the units of the data set; of TargetKind::numbers.
+  // Of all rows, [rows, outputs], in the units of the data set; of numbers.
   std::vector<double> target_values, predicted_values;
   std::vector<ClassReport> classes;
   // Means of the defined figures: over the classes that are the label or the prediction of at least one row.
@@ -105,7 +105,7 @@ struct ClassEvalReport {
   // [classes, classes]: true class by row, predicted class by column. Rows whose outputs are NaN are not counted. Empty
   // if there are more than kMostConfusionClasses classes.
   std::vector<int64_t> confusion;
-  std::optional<DetectionReport> detection;  // of TargetKind::boxes
+  std::optional<DetectionReport> detection;  // of boxes
   std::vector<Mistake> mistakes;             // largest loss first
 
   int64_t confused(int64_t label, int64_t predicted) const {

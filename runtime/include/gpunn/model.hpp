@@ -101,7 +101,7 @@ class GPUNN_API Model {
 
   const ModelInfo& info() const;
   const Experiment& experiment() const;            // the experiment of its training, with the overrides
-  const std::vector<ModelTensor>& inputs() const;  // info().input: samples in the form of the data set, not normalised
+  const std::vector<ModelTensor>& inputs() const;  // info().fields.input(): samples in the form of the data set, not normalised
   // The numbers of the last layer, and their decoded form: "logits" and "probabilities" of classes or labels, "outputs"
   // and "values" of a regression. A Network whose outputs have no names has "outputs" alone.
   // "values" in the units of scaled targets are f64: f32 would round a large offset away.
@@ -136,10 +136,10 @@ class GPUNN_API Model {
 
 // Reads an image file as a sample of the model. Converts channels and size as the model's data set did. Throws
 // Error(usage) if the model takes no images, and Error if the file is not an image.
-GPUNN_API std::vector<uint8_t> read_image(const std::filesystem::path& file, const InputInfo& input);
+GPUNN_API std::vector<uint8_t> read_image(const std::filesystem::path& file, const Field& input);
 // The same for the bytes of such a file; errors call it `name`. Refuses an image of more than `most_pixels` before it
 // allocates memory.
 GPUNN_API std::vector<uint8_t> read_image(std::span<const uint8_t> bytes, const std::string& name,
-                                          const InputInfo& input, int64_t most_pixels = int64_t{1} << 26);
+                                          const Field& input, int64_t most_pixels = int64_t{1} << 26);
 
 }  // namespace gpunn

@@ -78,7 +78,7 @@ bool has_weights(const Graph& g, const graph::Node& node) {
 }
 
 void require_pictures(const ModelInfo& info, bool takes_any_size) {
-  const TensorType& sample = info.input.sample;
+  const TensorType& sample = info.fields.input().type;
   const auto refuse = [](const std::string& why) {
     throw Error("the graph can't prepare pictures: " + why + ". Export the model without --with-preprocessing",
                 ExitCode::usage);
@@ -136,7 +136,7 @@ class Translation {
   OnnxModel run() {
     onnx_.opset = options_.opset;
     onnx_.name = model_.experiment.name;
-    const InputInfo& input = model_.info.input;
+    const Field& input = model_.info.fields.input();
     const ProgramSizes programs{
         .first = first_.graph, .one_row_more = second_.graph, .rows = kRows, .others = std::move(others_)};
     onnx_.inputs = {input_value(!programs.others.empty())};
@@ -223,11 +223,11 @@ class Translation {
   }
 
   OnnxValue input_value(bool any_size) const {
-    const InputInfo& input = model_.info.input;
+    const Field& input = model_.info.fields.input();
     if (options_.with_preprocessing) return {input.name, OnnxType::u8, {kHeight, kWidth, kChannels}};
-    const bool bytes = options_.raw_input && input.sample.dtype == DType::u8;
+    const bool bytes = options_.raw_input && input.type.dtype == DType::u8;
     OnnxValue value{input.name, bytes ? OnnxType::u8 : OnnxType::f32, {kBatch}};
-    for (const int64_t size : input.sample.shape) value.shape.emplace_back(size);
+    for (const int64_t size : input.type.shape) value.shape.emplace_back(size);
     if (any_size) {
       value.shape[2] = kHeight;
       value.shape[3] = kWidth;
@@ -258,7 +258,7 @@ class Translation {
   }
 
   std::string add_input(OnnxBuilder& b) {
-    const InputInfo& input = model_.info.input;
+    const Field& input = model_.info.fields.input();
     if (!options_.raw_input && !options_.with_preprocessing) return input.name;
     std::string sample = input.name;
     if (options_.with_preprocessing) {
@@ -270,21 +270,21 @@ class Translation {
   }
 
   std::string normalised(OnnxBuilder& b, std::string x) const {
-    const InputInfo& input = model_.info.input;
+    const Field& input = model_.info.fields.input();
     const std::string layer = "normalize";
-    if (input.sample.dtype == DType::u8 && !options_.with_preprocessing) {
+    if (input.type.dtype == DType::u8 && !options_.with_preprocessing) {
       x = b.add(layer, "Cast", {x}, {{"to", static_cast<int64_t>(OnnxType::f32)}}, false);
     }
-    Shape by_channel(input.sample.shape.size(), 1);
-    by_channel[0] = input.sample.shape[0];
-    if (input.sample.dtype != DType::u8) return standardised(b, layer, std::move(x), by_channel);
+    Shape by_channel(input.type.shape.size(), 1);
+    by_channel[0] = input.type.shape[0];
+    if (input.type.dtype != DType::u8) return standardised(b, layer, std::move(x), by_channel);
     x = b.add(layer, "Mul", {x, b.floats(layer, weights_.scale, by_channel)}, {}, false);
     return b.add(layer, "Add", {x, b.floats(layer, weights_.shift, by_channel)}, {}, false);
   }
 
   // The mean is subtracted first, and in two parts: so f32 rounds the input alone, and neither the mean nor a product.
   std::string standardised(OnnxBuilder& b, const std::string& layer, std::string x, const Shape& by_channel) const {
-    const InputInfo& input = model_.info.input;
+    const Field& input = model_.info.fields.input();
     std::vector<float> coarse(input.mean.begin(), input.mean.end()), fine, scale;
     for (std::size_t i = 0; i < coarse.size(); ++i) {
       fine.push_back(static_cast<float>(input.mean[i] - static_cast<double>(coarse[i])));
@@ -300,17 +300,17 @@ class Translation {
   // The numbers of a regression as the data has them.
   std::string in_data_units(OnnxBuilder& b, const std::string& scores) const {
     const ModelInfo& info = model_.info;
-    if (info.target_mean.empty()) return scores;
-    const Shape shape = {static_cast<int64_t>(info.target_mean.size())};
-    const std::vector<float> stddev(info.target_stddev.begin(), info.target_stddev.end());
-    const std::vector<float> mean(info.target_mean.begin(), info.target_mean.end());
+    if (info.fields.target().mean.empty()) return scores;
+    const Shape shape = {static_cast<int64_t>(info.fields.target().mean.size())};
+    const std::vector<float> stddev(info.fields.target().stddev.begin(), info.fields.target().stddev.end());
+    const std::vector<float> mean(info.fields.target().mean.begin(), info.fields.target().mean.end());
     const std::string layer = "values_in_units";
     const std::string scaled = b.add(layer, "Mul", {scores, b.floats(layer, stddev, shape)}, {}, false);
     return b.add(layer, "Add", {scaled, b.floats(layer, mean, shape)}, {}, false);
   }
 
   bool finds_boxes() const {
-    return model_.has_task() && tasks::find(model_.info.task).target_kind() == TargetKind::boxes;
+    return model_.has_task() && tasks::find(model_.info.task).target_kind() == "boxes";
   }
 
   // What a detector is asked for, in place of rows of six numbers: corners in pixels of the input, scores, and classes,
@@ -358,18 +358,18 @@ class Translation {
     const ModelInfo& info = model_.info;
     const auto list = [](const auto& values) { return nlohmann::json(values).dump(); };
     std::vector<std::string> outputs;
-    for (const std::string& name : info.outputs) outputs.push_back(storage::as_utf8(name));
+    for (const std::string& name : info.fields.target().names) outputs.push_back(storage::as_utf8(name));
     onnx_.metadata = {{"gpunn_version", version()},
                       {"experiment", storage::as_utf8(model_.experiment.name)},
                       {"task", info.task},
                       {info.task == "classification" ? "class_names" : "output_names", list(outputs)},
-                      {"mean", list(info.input.mean)},
-                      {"std", list(info.input.stddev)},
-                      {"scale", info.input.sample.dtype == DType::u8 ? "1/255" : "1"},
+                      {"mean", list(info.fields.input().mean)},
+                      {"std", list(info.fields.input().stddev)},
+                      {"scale", info.fields.input().type.dtype == DType::u8 ? "1/255" : "1"},
                       {"input", options_.with_preprocessing ? "picture"
                                 : options_.raw_input        ? "raw"
                                                             : "normalized"},
-                      {kSampleKey, list(info.input.sample.shape)},
+                      {kSampleKey, list(info.fields.input().type.shape)},
                       {"model", storage::model_info_text(info)}};
     if (std::string text = preparation_text(info); !text.empty()) {
       onnx_.metadata.emplace_back("preparation", std::move(text));

@@ -71,7 +71,7 @@ bool same_tensors(const std::vector<nn::Parameter>& a, const std::vector<nn::Par
 std::optional<Graph> program_of_size(const inference::ForwardModel& model, int64_t height, int64_t width, int64_t rows,
                                      inference::BatchNorms norms) {
   ModelInfo info = model.info;
-  info.input.sample.shape = {info.input.sample.shape[0], height, width};
+  info.fields.input().type.shape = {info.fields.input().type.shape[0], height, width};
   try {
     inference::ForwardModel other =
         inference::forward_model(model.experiment, std::move(info), model.alignment, model.max_batch);
@@ -95,7 +95,7 @@ bool makes_images(const Graph& program) {
 std::vector<Graph> programs_of_other_sizes(const inference::ForwardModel& model,
                                            const inference::ForwardProgram& program, int64_t rows,
                                            inference::BatchNorms norms) {
-  const Shape& sample = model.info.input.sample.shape;
+  const Shape& sample = model.info.fields.input().type.shape;
   if (sample.size() != 3 || model.has_task() || !makes_images(program.graph)) return {};
   const std::array<std::pair<int64_t, int64_t>, kOtherSizes> sizes = {
       {{sample[1] * 2, sample[2]}, {sample[1], sample[2] * 2}, {sample[1] + 1, sample[2] + 1}}};

@@ -17,7 +17,7 @@ constexpr double kWhole = 1 << 22;  // the sum of the weights of a pixel, as in 
 
 }  // namespace
 
-ImagePreparation::ImagePreparation(OnnxBuilder& builder, const InputInfo& input, std::string picture)
+ImagePreparation::ImagePreparation(OnnxBuilder& builder, const Field& input, std::string picture)
     : b_(builder), input_(input), picture_(std::move(picture)) {}
 
 std::string ImagePreparation::add(const char* op, std::vector<std::string> inputs,
@@ -196,15 +196,15 @@ std::string ImagePreparation::boxes_on_picture(const std::string& boxes) {
 }
 
 std::string preparation_text(const ModelInfo& info) {
-  const InputInfo& input = info.input;
+  const Field& input = info.fields.input();
   if (info.photographs) {
     return nlohmann::ordered_json{{"colours", info.photographs->colours == ColourPlanes::luma ? "luma" : "rgb"},
                                   {"enlarged", info.photographs->input == ModelInput::enlarged},
                                   {"scale", info.photographs->scale}}
         .dump();
   }
-  if (input.sample.dtype != DType::u8 || input.sample.shape.size() != 3) return {};
-  const Shape& sample = input.sample.shape;
+  if (input.type.dtype != DType::u8 || input.type.shape.size() != 3) return {};
+  const Shape& sample = input.type.shape;
   const ImageFit& fit = input.fit;
   nlohmann::ordered_json json = {{"colours", sample[0] == 1 ? "grey" : "rgb"},
                                  {"height", sample[1]},

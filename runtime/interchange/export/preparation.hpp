@@ -14,7 +14,7 @@ namespace gpunn::interchange {
 class ImagePreparation {
  public:
   // `picture` is the graph's input.
-  ImagePreparation(OnnxBuilder& builder, const InputInfo& input, std::string picture);
+  ImagePreparation(OnnxBuilder& builder, const Field& input, std::string picture);
 
   // The sample.
   std::string run();
@@ -47,7 +47,7 @@ class ImagePreparation {
   std::string on_grey(const std::string& image);
 
   OnnxBuilder& b_;
-  const InputInfo& input_;
+  const Field& input_;
   std::string picture_, shape_;
   Side rows_, columns_;
   std::string scale_;  // of ImageFit::inside

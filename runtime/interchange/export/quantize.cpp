@@ -78,7 +78,7 @@ Split drawn_samples(const Dataset& data, int64_t batch, int64_t images) {
   if (data.batches == nullptr) return drawn;
   TensorType type = data.train.samples;
   type.shape.front() = batch;
-  const int64_t numbers = std::max<int64_t>({data.target_size, data.classes, 1});
+  const int64_t numbers = std::max<int64_t>({data.fields.target().type.elements(), data.fields.target().count(), 1});
   std::vector<std::byte> samples(type.bytes()), targets(static_cast<std::size_t>(batch * numbers) * sizeof(float));
   const std::size_t row = samples.size() / static_cast<std::size_t>(batch);
   int64_t rows = 0;
@@ -289,11 +289,11 @@ class Quantization {
   void take_samples() {
     const Split& test = data_.dataset.test;
     if (!trained_.checkpoint.model || test.samples.dtype != DType::u8) return;
-    InputInfo& input = trained_.checkpoint.model->input;
-    if (input.sample.dtype != DType::f32) return;
-    input.sample.dtype = DType::u8;
-    input.mean = data_.dataset.mean;
-    input.stddev = data_.dataset.stddev;
+    Field& input = trained_.checkpoint.model->fields.input();
+    if (input.type.dtype != DType::f32) return;
+    input.type.dtype = DType::u8;
+    input.mean = data_.dataset.fields.input().mean;
+    input.stddev = data_.dataset.fields.input().stddev;
   }
 
   inference::OpenedModel open() const {
@@ -346,7 +346,7 @@ class Quantization {
     const std::vector<std::vector<float>> expected = exact.run(batch, samples.type()),
                                           found = stored.run(batch, samples.type());
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      if (tensors_[i].input && trained_.checkpoint.model && trained_.checkpoint.model->input.sample.shape.size() == 1) {
+      if (tensors_[i].input && trained_.checkpoint.model && trained_.checkpoint.model->fields.input().type.shape.size() == 1) {
         advice_ = unlike_features(expected[i], expected[i].size() / static_cast<std::size_t>(kCalibrationRows));
       }
       report_.layers.push_back({.name = tensors_[i].name,

@@ -34,12 +34,12 @@ void warn(std::vector<std::string>& warnings, const std::vector<double>& mean, c
 
 std::vector<std::string> rounding_warnings(const ModelInfo& info, bool raw) {
   std::vector<std::string> warnings;
-  if (raw && info.input.sample.dtype == DType::f32) {
-    warn(warnings, info.input.mean, info.input.stddev, info.input.columns, "input",
+  if (raw && info.fields.input().type.dtype == DType::f32) {
+    warn(warnings, info.fields.input().mean, info.fields.input().stddev, info.fields.input().names, "input",
          "Leave --raw-input out, and compute (x - mean) / std in f64 by the file's metadata");
   }
-  if (!info.target_mean.empty()) {
-    warn(warnings, info.target_mean, info.target_stddev, info.outputs, "output",
+  if (!info.fields.target().mean.empty()) {
+    warn(warnings, info.fields.target().mean, info.fields.target().stddev, info.fields.target().names, "output",
          "Take the first output, and compute x * std + mean in f64 by target of the metadata's model");
   }
   return warnings;

@@ -26,7 +26,7 @@ struct Classification : ImageCall {
 Decoded decoded_output(const Classification& work, const ModelInfo& info) {
   const SharedBytes& output = work.result.outputs.front();
   if (work.model->model.outputs().back().row.dtype != DType::f64) {
-    return tasks::find(info.task).decode(floats_of(output), info.outputs, work.top);
+    return tasks::find(info.task).decode(floats_of(output), info.fields.target().names, work.top);
   }
   std::vector<double> values(output.bytes.size() / sizeof(double));
   std::memcpy(values.data(), output.bytes.data(), values.size() * sizeof(double));
@@ -64,7 +64,7 @@ void classify(const ExchangePtr& exchange, const ServedModelPtr& model, int64_t 
                                 "' has no task that says what its outputs mean; call /v2/models/" + model->name +
                                 "/infer");
   }
-  if (tasks::find(model->model.info().task).target_kind() == TargetKind::boxes) {
+  if (tasks::find(model->model.info().task).target_kind() == "boxes") {
     throw ServiceError(400, "model '" + model->name + "' finds boxes in images; call /v1/detect");
   }
   auto work = std::make_shared<Classification>();

@@ -26,9 +26,9 @@ struct DetectionCall : ImageCall {
 Response detected(const DetectionCall& work) {
   const ModelInfo& info = work.model->model.info();
   const std::vector<float> rows = floats_of(work.result.outputs.front());
-  Decoded decoded = tasks::find(info.task).decode(rows, info.outputs, std::ssize(rows));
+  Decoded decoded = tasks::find(info.task).decode(rows, info.fields.target().names, std::ssize(rows));
   const std::vector<DetectedBox> found =
-      inference::boxes_on_image(std::move(decoded.boxes), work.image.height, work.image.width, info.input);
+      inference::boxes_on_image(std::move(decoded.boxes), work.image.height, work.image.width, info.fields.input());
   // Under the keys of `gpunn predict --json`.
   OrderedJson boxes = OrderedJson::array();
   for (const DetectedBox& one : found) {
@@ -53,7 +53,7 @@ Response detected(const DetectionCall& work) {
 void detect(const ExchangePtr& exchange, const ServedModelPtr& model, double least_score, const ServingOptions& options,
             WorkerPool& pool) {
   const bool has_task = model->model.outputs().size() > 1;
-  if (!has_task || tasks::find(model->model.info().task).target_kind() != TargetKind::boxes) {
+  if (!has_task || tasks::find(model->model.info().task).target_kind() != "boxes") {
     throw ServiceError(400, "model '" + model->name + "' finds no boxes; its task is " +
                                 (has_task ? model->model.info().task : "none") + ", not detection");
   }

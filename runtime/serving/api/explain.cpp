@@ -21,11 +21,11 @@ using OrderedJson = nlohmann::ordered_json;
 Response explained(Pending& work, const ExplainQuery& query, const ServingOptions& options) {
   const Model& model = work.model->model;
   const std::vector<uint8_t> sample = image_of_body(work, options).values;
-  const InputInfo& input = model.info().input;
+  const Field& input = model.info().fields.input();
   ExplainOptions how{.layer = query.layer};
   if (!query.method.empty()) how.method = explain_method_named(query.method);
   if (!query.class_text.empty()) how.class_index = find_class(model.info(), query.class_text);
-  const Shape shape = batch_shape(input.sample.shape, 1);
+  const Shape shape = batch_shape(input.type.shape, 1);
   const Explanation one =
       model.explain({.name = input.name, .dtype = DType::u8, .shape = shape, .data = sample.data()}, how).front();
   const std::string overlay = overlay_png(one, sample);

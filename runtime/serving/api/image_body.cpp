@@ -42,7 +42,7 @@ inference::ImageSample image_of_body(Pending& work, const ServingOptions& option
   }
   try {
     return inference::image_sample({reinterpret_cast<const uint8_t*>(image.bytes.data()), image.bytes.size()},
-                                   image.name, work.model->model.info().input, options.image_pixels);
+                                   image.name, work.model->model.info().fields.input(), options.image_pixels);
   } catch (const Error& failure) {  // of a damaged image, which is the client's
     throw ServiceError(400, failure.what());
   }

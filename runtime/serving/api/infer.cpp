@@ -110,7 +110,7 @@ Response answer_of(const Inference& inference) {
     output.memory = inference.result.outputs[i].memory;
     output.binary = wanted.binary.value_or(inference.request.binary_outputs);
     output.classes = wanted.classes;
-    const std::vector<std::string>& labels = model.model.info().outputs;
+    const std::vector<std::string>& labels = model.model.info().fields.target().names;
     if (static_cast<int64_t>(labels.size()) == tensor.row.elements()) output.labels = labels;
   }
   EncodedAnswer encoded = encode_infer_answer(answer);

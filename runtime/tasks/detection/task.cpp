@@ -58,7 +58,7 @@ class DetectionTask : public Task {
   std::string_view name() const override { return "detection"; }
   std::string_view help() const override { return "each sample has boxes around objects of some classes"; }
   std::string command(const std::string& model) const override { return "predict " + model + " IMAGE --draw found/"; }
-  TargetKind target_kind() const override { return TargetKind::boxes; }
+  std::string_view target_kind() const override { return "boxes"; }
   std::string_view output() const override { return "class"; }
   std::string_view target() const override { return "boxes"; }
   std::span<const TaskMetric> metrics() const override {

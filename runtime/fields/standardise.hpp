@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace gpunn::data {
+namespace gpunn::fields {
 
 // The type that such numbers have on a device: f64 becomes f32, other types stay.
 TensorType device_type(TensorType type);
@@ -48,4 +48,4 @@ class Standardiser {
   std::vector<double> mean_, stddev_;
 };
 
-}  // namespace gpunn::data
+}  // namespace gpunn::fields

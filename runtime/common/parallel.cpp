@@ -1,4 +1,4 @@
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace gpunn::data {
+namespace gpunn {
 
 void for_row_stretches(int64_t rows, int64_t stretch, const std::function<void(int64_t first, int64_t last)>& work,
                        int64_t most_threads) {
@@ -41,4 +41,4 @@ void for_row_stretches(int64_t rows, int64_t stretch, const std::function<void(i
   if (thrown) std::rethrow_exception(thrown);
 }
 
-}  // namespace gpunn::data
+}  // namespace gpunn

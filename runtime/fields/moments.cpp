@@ -1,12 +1,11 @@
-// Means and deviations of columns of numbers.
+#include "fields/moments.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
-#include "data/statistics.hpp"
-
-namespace gpunn::data {
+namespace gpunn::fields {
 
 namespace {
 
@@ -69,4 +68,4 @@ std::vector<Moments> moments_of(const TensorType& type, std::span<const std::byt
   return type.dtype == DType::f64 ? moments_of_numbers<double>(type, values) : moments_of_numbers<float>(type, values);
 }
 
-}  // namespace gpunn::data
+}  // namespace gpunn::fields

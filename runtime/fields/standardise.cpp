@@ -1,13 +1,13 @@
-#include "data/standardise.hpp"
+#include "fields/standardise.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <sstream>
 
-#include "data/parallel.hpp"
+#include "common/parallel.hpp"
 
-namespace gpunn::data {
+namespace gpunn::fields {
 
 namespace {
 
@@ -127,4 +127,4 @@ std::vector<std::byte> Standardiser::restored(std::span<const float> rows) const
   return result;
 }
 
-}  // namespace gpunn::data
+}  // namespace gpunn::fields

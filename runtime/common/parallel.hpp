@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace gpunn::data {
+namespace gpunn {
 
 inline constexpr int64_t kMostThreads = 32;
 
@@ -13,4 +13,4 @@ inline constexpr int64_t kMostThreads = 32;
 void for_row_stretches(int64_t rows, int64_t stretch, const std::function<void(int64_t first, int64_t last)>& work,
                        int64_t most_threads = kMostThreads);
 
-}  // namespace gpunn::data
+}  // namespace gpunn

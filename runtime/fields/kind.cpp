@@ -1,0 +1,64 @@
+#include "fields/kind.hpp"
+
+#include <gpunn/error.hpp>
+#include <gpunn/words.hpp>
+
+#include "common/text.hpp"
+
+namespace gpunn::fields {
+
+#define GPUNN_FAMILY(name) const Kind& name##_kind();
+#include "field_kinds.inc"
+#undef GPUNN_FAMILY
+
+Field Kind::target(std::vector<std::string> names) const {
+  const auto columns = static_cast<int64_t>(names.size());
+  return {.name = kTargetField,
+          .role = Role::target,
+          .kind = std::string(name()),
+          .type = {DType::f32, {columns}},
+          .names = std::move(names)};
+}
+
+FieldValues Kind::blank(const Field& field, int64_t rows) const {
+  FieldValues values{.type = field.type, .values = {}};
+  values.type.shape.insert(values.type.shape.begin(), rows);
+  values.values.resize(values.type.bytes());
+  return values;
+}
+
+FieldSummary Kind::summarize(const Field&, const FieldValues&, int64_t) const { return {}; }
+
+std::vector<RowGroup> Kind::groups(const Field&, const FieldValues&, std::size_t) const { return {}; }
+
+std::optional<std::string> Kind::common_value(const Field&, const FieldValues&) const { return std::nullopt; }
+
+std::unique_ptr<CellReader> Kind::cells(const CellTable& table, const ChosenColumns&) const {
+  throw Error(table.file().string() + ": a table has no " + std::string(data()) + ", which the task learns from",
+              ExitCode::usage);
+}
+
+FieldValues Kind::read(const ArraySource& array) const {
+  throw Error(array.name() + ": an array is not read as " + std::string(data()) + ", which the task learns from",
+              ExitCode::usage);
+}
+
+const std::vector<const Kind*>& kinds() {
+  static const std::vector<const Kind*> all = {
+#define GPUNN_FAMILY(name) &name##_kind(),
+#include "field_kinds.inc"
+#undef GPUNN_FAMILY
+  };
+  return all;
+}
+
+const Kind& find(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Kind* kind : kinds()) {
+    if (kind->name() == name) return *kind;
+    names.emplace_back(kind->name());
+  }
+  throw Error("unknown kind of field '" + std::string(name) + "'" + did_you_mean_or_list(name, names), ExitCode::usage);
+}
+
+}  // namespace gpunn::fields
