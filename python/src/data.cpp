@@ -80,7 +80,9 @@ void bind_data(nb::module_& module) {
       .def_ro("source", &Dataset::source)
       .def_prop_ro("class_names", [](const Dataset& set) { return set.fields.target().names; })
       .def_prop_ro("fields", [](const Dataset& set) { return set.fields.fields; })
-      .def_ro("columns", &Dataset::columns, "The names of the features; empty: they have none.")
+      .def_prop_ro(
+          "columns", [](const Dataset& set) { return set.fields.input().names; },
+          "The names of the features; empty: they have none.")
       .def_prop_ro(
           "x_train", [](const Dataset& d) { return samples_of(d.train); }, nb::rv_policy::automatic,
           "uint8, float32 or float64 [rows, C, H, W] or [rows, features].")

@@ -15,6 +15,7 @@
 #include "data/csv.hpp"
 #include "data/folder_scan.hpp"
 #include "data/registry.hpp"
+#include "fields/cells.hpp"
 
 namespace gpunn::inference {
 
@@ -78,7 +79,7 @@ class FeatureTable {
 
   // A label may be a word, so that it does not tell names from a first row; neither do names that are numbers.
   bool is_header(const std::vector<std::string>& fields) {
-    const auto is_number = [](const std::string& field) { return data::number_of(field).has_value(); };
+    const auto is_number = [](const std::string& field) { return fields::number_of(field).has_value(); };
     const std::vector<std::string>& columns = info_.fields.input().names;
     const auto is_there = [&](const auto& column) { return std::ranges::find(fields, column) != fields.end(); };
     if (!columns.empty() && std::ranges::all_of(columns, is_there)) return true;
@@ -146,7 +147,7 @@ class FeatureTable {
     sample.dtype = DType::f64;
     sample.source = file_.string() + ":" + std::to_string(reader_.line());
     for (const std::size_t place : places_) {
-      const std::optional<double> value = data::number_of(fields[place]);
+      const std::optional<double> value = fields::number_of(fields[place]);
       if (!value) {
         reader_.fail("column " + std::to_string(place) + ": expected a number, found " +
                      (fields[place].empty() ? "nothing" : in_quotes(fields[place])));

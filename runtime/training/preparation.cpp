@@ -28,7 +28,8 @@ std::string numbers(const std::vector<double>& values) {
 }
 
 std::size_t channels_of(const ModelInfo& model) {
-  return model.input.type.shape.empty() ? 0 : static_cast<std::size_t>(model.input.type.shape.front());
+  const Shape& sample = model.fields.input().type.shape;
+  return sample.empty() ? 0 : static_cast<std::size_t>(sample.front());
 }
 
 }  // namespace
@@ -72,11 +73,9 @@ std::string take_preparation(const ModelInfo& from, ModelInfo& network) {
   }
   std::string text =
       "normalisation: taken with the weights (" + normalisation_text(from.fields.input().mean, from.fields.input().stddev) + ")";
-  const bool same_outputs = from.outputs.size() == network.outputs.size();
+  const bool same_outputs = from.fields.target().names.size() == network.fields.target().names.size();
   if (!same_outputs) {
-    taken.outputs = network.outputs;
-    taken.fields.target().mean = network.fields.target().mean;
-    taken.fields.target().stddev = network.fields.target().stddev;
+    taken.fields.target() = network.fields.target();
   } else if (!from.fields.target().mean.empty()) {
     text += "; scale of the targets: " + normalisation_text(from.fields.target().mean, from.fields.target().stddev);
   }
@@ -92,7 +91,7 @@ std::string kept_preparation(const ModelInfo& network) {
 
 std::string other_normalisation(const ModelInfo& weights, const std::vector<double>& mean,
                                 const std::vector<double>& stddev) {
-  const Field& input = weights.input;
+  const Field& input = weights.fields.input();
   if ((input.mean == mean && input.stddev == stddev) ||
       (fields::changes_nothing(mean, stddev) && !is_normalised(input))) {
     return "";

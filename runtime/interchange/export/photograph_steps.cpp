@@ -53,7 +53,7 @@ std::string PhotographSteps::before() {
     colours_ = channels_first(mixed(rgb, colours, 2, static_cast<float>(inference::kMiddle)));
   }
   seen = channels_first(seen);
-  return filled_up(info_.fields.input() == ModelInput::enlarged ? bicubic(seen) : seen);
+  return filled_up(info_.input == ModelInput::enlarged ? bicubic(seen) : seen);
 }
 
 std::string PhotographSteps::after(const std::string& output) {

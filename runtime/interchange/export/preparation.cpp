@@ -37,7 +37,7 @@ std::string ImagePreparation::as_list(const std::string& x) {
 }
 
 std::string ImagePreparation::run() {
-  const Shape& sample = input_.sample.shape;
+  const Shape& sample = input_.type.shape;
   shape_ = add("Shape", {picture_});
   std::string image = colours();
   const bool one_channel = sample[0] == 1;
@@ -90,7 +90,7 @@ std::string ImagePreparation::has_light_background(const std::string& grey) {
 }
 
 void ImagePreparation::measure() {
-  const int64_t height = input_.sample.shape[1], width = input_.sample.shape[2];
+  const int64_t height = input_.type.shape[1], width = input_.type.shape[2];
   rows_.length = size(0);
   columns_.length = size(1);
   if (input_.fit.inside) {
@@ -177,7 +177,7 @@ std::string ImagePreparation::resized(const std::string& image) {
 
 // At the top left of a grey picture of the sample's size.
 std::string ImagePreparation::on_grey(const std::string& image) {
-  const Shape& sample = input_.sample.shape;
+  const Shape& sample = input_.type.shape;
   const auto rest = [&](int64_t whole, const Side& side) { return as_list(add("Sub", {integer(whole), side.kept})); };
   const std::string pads =
       add("Concat", {b_.integers(kPreparationLayer, {0, 0, 0, 0}), rest(sample[1], rows_), rest(sample[2], columns_)},
