@@ -79,6 +79,11 @@ class LentUser {
   std::thread::id own_;
 };
 
+// Numbers come in f64, as _arrays.py converts them.
+DType batch_dtype(const Field& target) {
+  return target.kind == "numbers" ? DType::f64 : target.type.dtype;
+}
+
 // Batches from `next(step)`, which returns (samples, targets) that were checked, contiguous and of the right types. It
 // is called on the thread that waits for the training, as callbacks are: Ctrl-C reaches it there.
 class PythonBatches final : public BatchSource {
@@ -92,8 +97,8 @@ class PythonBatches final : public BatchSource {
   // Before the training begins.
   void serve(Errand& errand) { errand_ = &errand; }
 
-  DType target_type() const override { return targets_; }
-  int64_t read(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) override {
+  DType dtype_of(const Field& /*field*/) const override { return targets_; }
+  int64_t read(int64_t step, const BatchRoom& room) override {
     const auto answer = std::make_shared<Answer>();
     // The training goes on meanwhile, so what the batches come from must not read the network.
     const bool answered =
@@ -111,8 +116,8 @@ class PythonBatches final : public BatchSource {
         });
     if (!answered) throw Error("the training is to stop", ExitCode::interrupted);
     if (answer->failure != nullptr) std::rethrow_exception(answer->failure);
-    copy(answer->samples, samples, "samples");
-    copy(answer->targets, targets, "targets");
+    copy(answer->samples, room.samples, "samples");
+    copy(answer->targets, room.fields.front(), "targets");
     return static_cast<int64_t>(answer->samples.shape(0));
   }
 
@@ -163,7 +168,7 @@ void train(PythonNetwork& self, const PackedArray& samples, const nb::object& ta
     set->train.samples = type_of(samples);
     set->train.samples.shape.front() = rows;
     set->batches = batches = std::make_shared<PythonBatches>(
-        next, self.user, set->fields.target().kind == "numbers" ? DType::f64 : DType::f32);
+        next, self.user, batch_dtype(set->fields.target()));
   }
   if (val_samples) {
     set->validation = part_of(*val_samples, val_targets);

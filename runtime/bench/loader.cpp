@@ -3,10 +3,8 @@
 #include <gpunn/error.hpp>
 
 #include <chrono>
-#include <cstddef>
 #include <limits>
 #include <thread>
-#include <vector>
 
 #include "training/augmentation.hpp"
 #include "training/batch_fill.hpp"
@@ -26,14 +24,12 @@ LoaderBench bench_loader(const Experiment& experiment, double seconds) {
   const training::SplitType& type = feed.train();
   const int64_t batch = training::training_sampling(experiment, type).width();
   const training::BatchFill fill = feed.training_fill(kEndless);
-  std::vector<std::byte> samples(static_cast<std::size_t>(batch) *
-                                 (type.samples.bytes() / static_cast<std::size_t>(type.rows())));
-  std::vector<std::byte> targets(static_cast<std::size_t>(batch * type.words_of_row()) * sizeof(int32_t));
+  const training::OwnBatchRoom room(type, batch);
   LoaderBench bench{.source = feed.dataset().source, .threads = std::thread::hardware_concurrency()};
-  fill(0, samples, targets);  // files come into the system's memory, pages into the process
+  fill(0, room.room());  // files come into the system's memory, pages into the process
   const auto start = std::chrono::steady_clock::now();
   for (int64_t step = 1; bench.seconds < seconds; ++step) {
-    bench.samples += fill(step, samples, targets).count;
+    bench.samples += fill(step, room.room()).count;
     bench.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   return bench;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "data/variation/sample_variation.hpp"
+#include "fields/kind.hpp"
 #include "graph/expressions.hpp"
 #include "tasks/classification.hpp"
 
@@ -21,6 +22,7 @@ constexpr uint64_t kShiftStream = uint64_t{1} << 34;
 constexpr uint64_t kAffineStream = kShiftStream + 1;
 constexpr uint64_t kColorStream = kShiftStream + 2;
 constexpr uint64_t kEraseStream = kShiftStream + 3;
+constexpr uint64_t kZoomStream = kShiftStream + 6;  // behind those of mixup.cpp
 
 // A crop out of a padded image and a shift are one thing.
 const std::vector<int64_t>& reach_of(const AugmentationConfig& a) { return a.crop.empty() ? a.translate : a.crop; }
@@ -35,21 +37,31 @@ bool places(const AugmentationConfig& a) {
   return a.rotate > 0 || a.translate_share > 0 || scales;
 }
 
+bool moves(const AugmentationConfig& a) { return shifts(a) || places(a) || !a.zoom.empty(); }
+
 bool colours(const AugmentationConfig& a) { return a.brightness > 0 || a.contrast > 0 || a.saturation > 0; }
 
 bool erases(const AugmentationConfig& a) { return !a.erase.empty() && a.erase_share > 0; }
 
-ValueId add_shift(Graph& g, const Experiment& experiment, const Batch& batch, ValueId step) {
+// An op that moves pictures, its counterpart for maps of integers, and their attributes.
+struct Movement {
+  const char* name;
+  gpunn_op of_images, of_maps;
+  Attributes attributes;
+  bool has_border;  // the ops take what lies outside the picture
+};
+
+Movement shift_of(const Experiment& experiment) {
   gpunn_random_shift_attrs attrs{};
   const std::vector<int64_t>& reach = reach_of(experiment.augmentation);
   for (std::size_t i = 0; i < reach.size(); ++i) attrs.reach[i] = static_cast<int32_t>(reach[i]);
   attrs.flip = static_cast<float>(experiment.augmentation.flip);
   attrs.seed = experiment.seed;
   attrs.stream = kShiftStream;
-  return g.add1(GPUNN_OP_RANDOM_SHIFT, "augment.shift", Attributes::of(attrs), {batch.x, step, batch.shift});
+  return {"augment.shift", GPUNN_OP_RANDOM_SHIFT, GPUNN_OP_RANDOM_SHIFT_LABELS, Attributes::of(attrs), true};
 }
 
-ValueId add_affine(Graph& g, const Experiment& experiment, const Batch& batch, ValueId step) {
+Movement affine_of(const Experiment& experiment) {
   const AugmentationConfig& a = experiment.augmentation;
   gpunn_random_affine_attrs attrs{};
   attrs.rotate = static_cast<float>(a.rotate);
@@ -58,7 +70,38 @@ ValueId add_affine(Graph& g, const Experiment& experiment, const Batch& batch, V
   attrs.scale_high = a.scale.empty() ? 1.0F : static_cast<float>(a.scale[1]);
   attrs.seed = experiment.seed;
   attrs.stream = kAffineStream;
-  return g.add1(GPUNN_OP_RANDOM_AFFINE, "augment.affine", Attributes::of(attrs), {batch.x, step, batch.shift});
+  return {"augment.affine", GPUNN_OP_RANDOM_AFFINE, GPUNN_OP_RANDOM_AFFINE_LABELS, Attributes::of(attrs), true};
+}
+
+Movement zoom_of(const Experiment& experiment) {
+  gpunn_random_zoom_attrs attrs{};
+  attrs.low = static_cast<float>(experiment.augmentation.zoom[0]);
+  attrs.high = static_cast<float>(experiment.augmentation.zoom[1]);
+  attrs.seed = experiment.seed;
+  attrs.stream = kZoomStream;
+  return {"augment.zoom", GPUNN_OP_RANDOM_ZOOM, GPUNN_OP_RANDOM_ZOOM_LABELS, Attributes::of(attrs), false};
+}
+
+ValueId add_integer(Graph& g, const std::string& name, int64_t number) {
+  gpunn_fill_attrs fill{};
+  fill.dtype = GPUNN_I32;
+  fill.value = static_cast<double>(number);
+  return g.add1(GPUNN_OP_FILL, name, Attributes::of(fill), {});
+}
+
+// Maps of the picture move with it.
+void add_movement(Graph& g, const Movement& movement, const SplitType& split, Batch& batch, ValueId draw) {
+  std::vector<ValueId> inputs = {batch.x, draw};
+  if (movement.has_border) inputs.push_back(batch.shift);
+  batch.x = g.add1(movement.of_images, movement.name, movement.attributes, std::move(inputs));
+  for (const DeviceField& field : split.fields) {
+    if (!field.lies_in_picture) continue;
+    const std::string name = std::string(movement.name) + "." + field.name;
+    ValueId& map = batch.fields.at(field.name);
+    std::vector<ValueId> of_map = {map, draw};
+    if (movement.has_border) of_map.push_back(add_integer(g, name + ".border", field.border));
+    map = g.add1(movement.of_maps, name, movement.attributes, std::move(of_map));
+  }
 }
 
 ValueId add_color(Graph& g, const Experiment& experiment, const SplitType& split, const Batch& batch, ValueId step) {
@@ -143,6 +186,28 @@ void require_variable(const Experiment& experiment, const Dataset& dataset) {
   }
 }
 
+// Targets that lie in the picture move with it if they are maps of integers. Batches of a source come varied.
+void require_movable(const Experiment& experiment, const Dataset& dataset) {
+  const AugmentationConfig& a = experiment.augmentation;
+  const bool mixes = a.mixup > 0 || a.cutmix > 0;
+  for (const Field& field : dataset.fields) {
+    if (field.role != Role::target || !fields::kind_of(field).lies_in_picture()) continue;
+    const bool is_map = field.type.shape.size() == 2 && field.type.dtype != DType::f32;
+    const std::string has = "the samples of '" + dataset.name + "' have " + fields::kind_of(field).amount(field);
+    if (mixes || data::SampleVariation::is_wanted(a)) {
+      throw ConfigError({{a.where, std::string("augmentation.") +
+                                       (a.mixup > 0    ? "mixup"
+                                        : a.cutmix > 0 ? "cutmix"
+                                                       : "resized_crop, rand_augment or trivial_augment") +
+                                       " is for samples with a class, and " + has + "; leave it out"}});
+    }
+    if (moves(a) && !is_map && dataset.batches == nullptr) {
+      throw ConfigError({{a.where, "augmentation moves images, and " + has +
+                                       ", which would not move with them; give colours and erase only"}});
+    }
+  }
+}
+
 }  // namespace
 
 void require_augmentable(const Experiment& experiment, const Dataset& dataset) {
@@ -154,7 +219,8 @@ void require_augmentable(const Experiment& experiment, const Dataset& dataset) {
          to_string(dataset.train.samples) + ": leave it out, or give mixup");
   }
   require_variable(experiment, dataset);
-  if (!shifts(a) && !places(a) && !colours(a) && !erases(a)) return;
+  require_movable(experiment, dataset);
+  if (!moves(a) && !colours(a) && !erases(a)) return;
   if (shape.size() != 4) {
     fail("augmentation is for images, [rows, C, H, W]; the samples of '" + dataset.name + "' are " +
          to_string(dataset.train.samples) + ": leave the section out");
@@ -170,8 +236,9 @@ void require_augmentable(const Experiment& experiment, const Dataset& dataset) {
 void add_augmentation(Graph& g, const ProgramContext& c, const SplitType& split, Batch& batch, ValueId step,
                       ValueId draw) {
   const AugmentationConfig& a = c.experiment.augmentation;
-  if (shifts(a)) batch.x = add_shift(g, c.experiment, batch, draw);
-  if (places(a)) batch.x = add_affine(g, c.experiment, batch, draw);
+  if (!a.zoom.empty()) add_movement(g, zoom_of(c.experiment), split, batch, draw);
+  if (shifts(a)) add_movement(g, shift_of(c.experiment), split, batch, draw);
+  if (places(a)) add_movement(g, affine_of(c.experiment), split, batch, draw);
   if (colours(a)) batch.x = add_color(g, c.experiment, split, batch, draw);
   if (erases(a)) batch.x = add_erase(g, c.experiment, batch, draw);
   if (a.mixup > 0 || a.cutmix > 0) add_mixup(g, c, batch, step);

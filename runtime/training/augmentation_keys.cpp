@@ -39,6 +39,9 @@ std::vector<config::KeyOf<AugmentationConfig>> augmentation_keys() {
              "Images move by up to this share of their rows and columns, by parts of a pixel too."),
       optional(range_key("scale", &A::scale, above_up_to(0, 100),
                          "Images are scaled about their centre: the smallest and the largest factor, as [0.9, 1.1].")),
+      optional(range_key("zoom", &A::zoom, between(1, 100),
+                         "A part of each image is cut out at a random place and scaled to the image's size: the "
+                         "smallest and the largest factor, such as [1, 2].")),
       number("brightness", &A::brightness, between(0, 1),
              "Colours are multiplied by a random number that differs from 1 by at most this."),
       number("contrast", &A::contrast, between(0, 1), "The same for their distance from the image's mean grey."),
@@ -79,6 +82,7 @@ void check_augmentation(const AugmentationConfig& config, const config::GivenKey
     found.add(given.place(key), key + ": expected the least first, [least, most]");
   };
   check_range("augmentation.scale", config.scale);
+  check_range("augmentation.zoom", config.zoom);
   check_range("augmentation.resized_crop", config.resized_crop);
   check_range("augmentation.resized_crop_ratio", config.resized_crop_ratio);
   if (config.rand_augment > 0 && config.trivial_augment) {

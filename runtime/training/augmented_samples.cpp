@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
-#include "fields/values.hpp"
 #include "training/session.hpp"
 #include "training/variable_access.hpp"
 
@@ -36,24 +36,21 @@ Split Session::augmented_batches(int64_t steps) {
   const Shape& shape = result.samples.shape;
   std::size_t plane = 1;
   int64_t rows = 0;
-  std::vector<float> targets;
-  std::vector<int32_t> classes;
+  std::map<std::string, std::vector<std::byte>> kept;
   for (std::size_t i = 2; i < shape.size(); ++i) plane *= static_cast<std::size_t>(shape[i]);
+  const auto batch = static_cast<std::size_t>(samples_per_step());
   StreamedProgram streamed{std::move(program), data_->training_stream(steps)};
   if (streamed.stream != nullptr) streamed.stream->seek(0);
   for (int64_t step = 0; step < steps; ++step) {
     streamed.run(1, [&](int64_t) { runner_->ready(streamed.program).run(1); });
     const auto count = static_cast<std::size_t>(read_scalar<int32_t>(variables(), variable::kBatchCount));
-    const std::vector<std::byte> wanted = variables().read(variable::kBatchRows);
     const std::vector<float> x = values_of<float>(variables().read(variable::kBatchSamples));
     rows += static_cast<int64_t>(count);
-    if (data_->train().targets == 0) {
-      const std::vector<int32_t> labels = values_of<int32_t>(wanted);
-      classes.insert(classes.end(), labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(count));
-    } else {
-      const std::vector<float> of_batch = values_of<float>(wanted);
-      const auto values = static_cast<std::ptrdiff_t>(count) * static_cast<std::ptrdiff_t>(data_->train().targets);
-      targets.insert(targets.end(), of_batch.begin(), of_batch.begin() + values);
+    for (const DeviceField& field : data_->train().fields) {
+      const std::vector<std::byte> of_batch = variables().read(variable::kBatchFields + field.name);
+      const std::size_t row_bytes = of_batch.size() / batch;
+      std::vector<std::byte>& all = kept[field.name];
+      all.insert(all.end(), of_batch.begin(), of_batch.begin() + static_cast<std::ptrdiff_t>(count * row_bytes));
     }
     const std::span<const float> filled = std::span(x).first(count * scale.size() * plane);
     const std::vector<std::byte> raw =
@@ -61,8 +58,9 @@ Split Session::augmented_batches(int64_t steps) {
     result.values.insert(result.values.end(), raw.begin(), raw.end());
   }
   result.samples.shape[0] = rows;
-  const bool has_classes = data_->train().targets == 0;
-  result.fields[data_->train().field()] = has_classes ? fields::class_values(classes) : data_->raw_targets(targets);
+  for (const DeviceField& field : data_->train().fields) {
+    result.fields[field.name] = data_->raw_field(field, kept[field.name]);
+  }
   return result;
 }
 

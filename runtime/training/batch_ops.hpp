@@ -15,23 +15,19 @@
 
 namespace gpunn::training {
 
-// A split of the data set as step programs see it. On the device its variables are "<name>.samples" and "<name>.labels"
-// or "<name>.targets". A streamed split has those of the ring: "<name>.ring.samples" and "<name>.ring.rows".
+// A split of the data set as step programs see it. On the device its variables are "<name>.samples" and one for each
+// other field, "<name>.<field>". A streamed split has those of the ring: "<name>.ring.samples" and "<name>.ring.rows".
 struct SplitType {
   std::string name;
-  TensorType samples;
+  TensorType samples;  // the first input
   std::optional<BatchRing> ring = {};
-  int64_t targets = 0;   // f32 numbers that a row is to be learnt from; 0: a label in their place
+  std::vector<DeviceField> fields = {};
   bool brought = false;  // a BatchSource decides which rows make up a batch
   int64_t rows() const { return samples.shape.empty() ? 0 : samples.shape[0]; }
   std::string samples_variable() const { return name + (ring ? ".ring.samples" : ".samples"); }
-  std::string rows_variable() const { return name + (ring ? ".ring.rows" : targets > 0 ? ".targets" : ".labels"); }
-  const char* field() const { return targets > 0 ? kTargetField : kLabelField; }  // of the batch
-  int64_t words_of_row() const { return targets > 0 ? targets : 1; }                     // four bytes each
-  // Of what a row is to be learnt from: i32[rows], or f32[rows, targets].
-  TensorType rows_type(int64_t rows) const {
-    return targets > 0 ? TensorType{DType::f32, {rows, targets}} : TensorType{DType::i32, {rows}};
-  }
+  std::string variable(const DeviceField& field) const { return name + "." + field.name; }
+  std::string ring_variable() const { return name + ".ring.rows"; }
+  const DeviceField* find(const std::string& field) const;  // nullptr: it has none of this name
 };
 
 using tasks::Batch;
@@ -40,6 +36,8 @@ using tasks::Batch;
 struct Normalisation {
   std::vector<float> scale, shift;
 };
+// The variables of another image that the model takes: "data.<field>.scale" and "data.<field>.shift", f32[C].
+std::string normalisation_variable(const std::string& field, const std::string& what);
 // For samples as the data set has them.
 Normalisation raw_normalisation(DType dtype, const std::vector<double>& mean, const std::vector<double>& stddev);
 // For samples as the device has them: bytes are raw, and fields::Standardiser has normalised all others.
@@ -49,8 +47,12 @@ Normalisation device_normalisation(DType dtype, const std::vector<double>& mean,
 void use_raw_normalisation(graph::Graph& g, DType dtype, Batch& batch);
 
 inline constexpr auto kWordBytes = static_cast<int64_t>(sizeof(int32_t));
-// What the slot of this step holds beside the samples, i32[1, words]: BatchRing::rows.
+// The slot of this step without the samples, i32[1, words]: BatchRing::rows.
 graph::ValueId add_slot_rows(graph::Graph& g, const SplitType& split, graph::ValueId step);
+// A field of the rows of that slot, [batch, ...].
+graph::ValueId add_slot_field(graph::Graph& g, const SplitType& split, graph::ValueId slot, std::size_t field);
+// A field of picked rows as tasks and models get it: i32, f32, or the normalised pixels of an image.
+graph::ValueId add_field_of_batch(graph::Graph& g, const DeviceField& field, graph::ValueId rows);
 
 // The counters of a step, i64 0-d: of all steps done, and of the sampling, which takes step + Sampling::shift.
 struct StepCounters {

@@ -36,9 +36,9 @@ BatchStream::BatchStream(execution::Backend& backend, execution::Variables& vari
       fill_(std::move(batch_fill)),
       ring_(type.ring.value()),
       row_bytes_(ring_.samples.bytes() / place(ring_.slots() * ring_.batch)),
-      words_of_row_(type.words_of_row()),
+      fields_(type.fields),
       device_samples_(variables.create(type.samples_variable(), ring_.samples, graph::Storage::data)),
-      device_rows_(variables.create(type.rows_variable(), ring_.rows, graph::Storage::data)),
+      device_rows_(variables.create(type.ring_variable(), ring_.rows, graph::Storage::data)),
       pinned_samples_(pinned(backend, ring_.samples.bytes())),
       pinned_rows_(pinned(backend, ring_.rows.bytes())),
       copying_(make_events(backend, kGroups)),
@@ -65,10 +65,15 @@ void BatchStream::fill(int64_t group, std::size_t buffer) {
     const int64_t slot = static_cast<int64_t>(buffer) * ring_.group + i;
     auto* const words = static_cast<int32_t*>(pinned_rows_.data()) + slot * ring_.words();
     auto* const samples = static_cast<std::byte*>(pinned_samples_.data()) + place(slot * ring_.batch) * row_bytes_;
-    const std::span<int32_t> wanted(words, place(ring_.batch * words_of_row_));
-    const auto [count, all] =
-        fill_(group * ring_.group + i, {samples, place(ring_.batch) * row_bytes_}, std::as_writable_bytes(wanted));
-    std::ranges::fill(wanted.subspan(place(count * words_of_row_)), 0);
+    BatchRoom room{.samples = {samples, place(ring_.batch) * row_bytes_}, .fields = {}};
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      auto* const at = reinterpret_cast<std::byte*>(words + ring_.fields_at[f]);
+      room.fields.emplace_back(at, fields_[f].rows(ring_.batch).bytes());
+    }
+    const auto [count, all] = fill_(group * ring_.group + i, room);
+    for (std::size_t f = 0; f < fields_.size(); ++f) {
+      std::ranges::fill(room.fields[f].subspan(place(count) * fields_[f].row.bytes()), std::byte{0});
+    }
     const std::span<int32_t> index(words + ring_.index_at, place(ring_.batch));
     std::iota(index.begin(), index.begin() + count, static_cast<int32_t>(slot * ring_.batch));
     std::fill(index.begin() + count, index.end(), -1);

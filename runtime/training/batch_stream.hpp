@@ -67,7 +67,7 @@ class BatchStream {
   const BatchFill fill_;
   const BatchRing ring_;
   const std::size_t row_bytes_;
-  const int64_t words_of_row_;  // of what a row is to be learnt from
+  const std::vector<DeviceField> fields_;
   void* const device_samples_;
   void* const device_rows_;
   execution::Buffer pinned_samples_, pinned_rows_;  // laid out as the ring

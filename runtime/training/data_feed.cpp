@@ -17,9 +17,9 @@ using graph::Storage;
 
 DataFeed::DataFeed(const Experiment& experiment, Dataset dataset, Ranks ranks, int64_t shift)
     : experiment_(experiment), ranks_(ranks), shift_(shift), dataset_(std::move(dataset)) {
-  train_ = split_type("train", experiment_, dataset_.train.samples, target_size_of(dataset_.train));
+  train_ = split_type("train", dataset_.fields, dataset_.train);
   train_.brought = dataset_.batches != nullptr;
-  test_ = split_type("test", experiment_, dataset_.test.samples, target_size_of(dataset_.test));
+  test_ = split_type("test", dataset_.fields, dataset_.test);
   if (data::SampleVariation::is_wanted(experiment_.augmentation)) {
     variation_.emplace(experiment_.augmentation, experiment_.seed);
   }
@@ -57,11 +57,11 @@ void DataFeed::place(execution::ProgramRunner& runner, execution::Profiler* prof
     const Division division = this->division();
     const int64_t batch = division.divided ? division.my_width() : training_sampling().width();
     train_.ring = dataset_.batches != nullptr && !dataset_.batches->always_full()
-                      ? ring_of_source(train_.samples, train_.words_of_row(), batch, device.alignment)
-                      : lay_out_ring(train_.samples, train_.words_of_row(), batch, device.alignment,
+                      ? ring_of_source(train_.samples, train_.fields, batch, device.alignment)
+                      : lay_out_ring(train_.samples, train_.fields, batch, device.alignment,
                                      variation_ || dataset_.train.source != nullptr);
     if (evaluates() && !evaluates_singly()) {
-      test_.ring = lay_out_ring(test_.samples, test_.words_of_row(), evaluation_batch(), device.alignment,
+      test_.ring = lay_out_ring(test_.samples, test_.fields, evaluation_batch(), device.alignment,
                                 dataset_.test.source != nullptr);
     }
   }
@@ -78,19 +78,25 @@ void DataFeed::upload(const SplitType& type, const Split& split) {
   };
   variables.create(type.samples_variable(), type.samples, Storage::data);
   write(type.samples_variable(), sample_standardiser(split.samples), split.sample_bytes());
-  variables.create(type.rows_variable(), type.rows_type(split.rows()), Storage::data);
-  write(type.rows_variable(), targets_standardiser(split), split.fields.at(type.field()).bytes());
+  const Standardisers to_device = standardisers(type, split);
+  for (std::size_t i = 0; i < type.fields.size(); ++i) {
+    const DeviceField& field = type.fields[i];
+    variables.create(type.variable(field), field.rows(split.rows()), Storage::data);
+    write(type.variable(field), to_device.fields[i], split.fields.at(field.name).bytes());
+  }
 }
 
-fields::Standardiser DataFeed::targets_standardiser(const Split& split) const {
-  const auto values = split.fields.find(dataset_.fields.target().name);
-  if (values != split.fields.end()) return target_standardiser(dataset_, values->second.type.dtype);
-  const bool labels = dataset_.batches == nullptr || train_.targets == 0;
-  return target_standardiser(dataset_, labels ? DType::i32 : dataset_.batches->target_type());
-}
-
-Standardisers DataFeed::standardisers(const Split& split) const {
-  return {sample_standardiser(split.samples), targets_standardiser(split)};
+Standardisers DataFeed::standardisers(const SplitType& type, const Split& split) const {
+  Standardisers result{sample_standardiser(split.samples), {}};
+  for (const DeviceField& wanted : type.fields) {
+    const Field& field = *dataset_.fields.find(wanted.name);
+    const auto values = split.fields.find(wanted.name);
+    const bool brought = dataset_.batches != nullptr && values == split.fields.end();
+    const DType dtype = brought ? dataset_.batches->dtype_of(field)
+                                : values == split.fields.end() ? wanted.row.dtype : values->second.type.dtype;
+    result.fields.push_back(field_standardiser(field, dtype));
+  }
+  return result;
 }
 
 void DataFeed::take_normalisation() {
@@ -116,6 +122,16 @@ void DataFeed::upload_normalisation() {
         std::pair{variable::kRawScale, &raw.scale}, std::pair{variable::kRawShift, &raw.shift}}) {
     runner_->variables().create(name, type, Storage::data);
     runner_->variables().write(name, bytes_of(*values));
+  }
+  for (const DeviceField& field : train_.fields) {
+    if (!field.normalised) continue;
+    const Field& image = *dataset_.fields.find(field.name);
+    const Normalisation numbers = raw_normalisation(field.row.dtype, image.mean, image.stddev);
+    for (const auto& [what, values] : {std::pair{"scale", &numbers.scale}, std::pair{"shift", &numbers.shift}}) {
+      const std::string name = normalisation_variable(field.name, what);
+      runner_->variables().create(name, {DType::f32, {std::ssize(*values)}}, Storage::data);
+      runner_->variables().write(name, bytes_of(*values));
+    }
   }
 }
 
@@ -148,7 +164,7 @@ std::string DataFeed::streaming_notice() const {
 
 BatchFill DataFeed::training_fill(int64_t steps) const {
   const Sampling sampling = training_sampling();
-  const Standardisers to_device = standardisers(dataset_.train);
+  const Standardisers to_device = standardisers(train_, dataset_.train);
   BatchFill fill =
       dataset_.batches != nullptr
           ? fill_from_source(*dataset_.batches, train_, dataset_.train.samples, sampling.batch, steps, to_device)
@@ -170,9 +186,9 @@ std::unique_ptr<BatchStream> DataFeed::training_stream(int64_t steps) const {
 
 std::unique_ptr<BatchStream> DataFeed::evaluation_stream(Ranks ranks) const {
   if (resident() || evaluates_singly()) return nullptr;
-  BatchFill fill = fill_from_split(dataset_.test, test_, evaluation_sampling(), standardisers(dataset_.test));
-  const BatchFill own = [fill, ranks](int64_t step, std::span<std::byte> samples, std::span<std::byte> wanted) {
-    return fill(step * ranks.world + ranks.rank, samples, wanted);
+  BatchFill fill = fill_from_split(dataset_.test, test_, evaluation_sampling(), standardisers(test_, dataset_.test));
+  const BatchFill own = [fill, ranks](int64_t step, const BatchRoom& room) {
+    return fill(step * ranks.world + ranks.rank, room);
   };
   return std::make_unique<BatchStream>(runner_->backend(), runner_->variables(), test_, own);
 }
@@ -195,11 +211,14 @@ std::vector<std::byte> DataFeed::raw_samples(std::span<const float> rows) const 
   return sample_standardiser(dataset_.train.samples).restored(rows);
 }
 
-FieldValues DataFeed::raw_targets(std::span<const float> rows) const {
-  const auto field = dataset_.train.fields.find(kTargetField);
-  const DType type = field == dataset_.train.fields.end() ? DType::f32 : field->second.type.dtype;
-  return {.type = {type, {std::ssize(rows) / train_.targets, train_.targets}},
-          .values = target_standardiser(dataset_, type).restored(rows)};
+FieldValues DataFeed::raw_field(const DeviceField& field, std::span<const std::byte> rows) const {
+  const auto values = dataset_.train.fields.find(field.name);
+  const DType dtype = values == dataset_.train.fields.end() ? field.row.dtype : values->second.type.dtype;
+  TensorType type = field.rows(static_cast<int64_t>(rows.size() / std::max<std::size_t>(field.row.bytes(), 1)));
+  type.dtype = dtype;
+  const fields::Standardiser standardiser = field_standardiser(*dataset_.fields.find(field.name), dtype);
+  if (standardiser.copies()) return {.type = type, .values = {rows.begin(), rows.end()}};
+  return {.type = type, .values = standardiser.restored(values_of<float>({rows.begin(), rows.end()}))};
 }
 
 }  // namespace gpunn::training

@@ -63,15 +63,14 @@ class DataFeed {
   std::vector<std::byte> test_sample(int64_t row) const;
   // Training rows of the device, whose samples are not bytes, in the type and the units of the data set.
   std::vector<std::byte> raw_samples(std::span<const float> rows) const;
-  FieldValues raw_targets(std::span<const float> rows) const;
+  FieldValues raw_field(const DeviceField& field, std::span<const std::byte> rows) const;
 
  private:
   // The numbers of each channel: those of the experiment, or else of the data set.
   void take_normalisation();
   void upload_normalisation();
   fields::Standardiser sample_standardiser(const TensorType& samples) const { return {samples, mean_, stddev_}; }
-  fields::Standardiser targets_standardiser(const Split& split) const;
-  Standardisers standardisers(const Split& split) const;
+  Standardisers standardisers(const SplitType& type, const Split& split) const;
   bool must_stream() const;
   const data::SampleVariation* variation() const { return variation_ ? &*variation_ : nullptr; }
 

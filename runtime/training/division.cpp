@@ -94,7 +94,9 @@ PickedRows add_picked_rows(Graph& g, const SplitType& split, StepCounters counte
         g.add(GPUNN_OP_SAMPLE_INDICES, "batch", Attributes::of(sampling.attributes()), {counters.position});
     picked.samples = g.add_value(split.samples_variable(), split.samples, Storage::data);
     picked.index = indices[0];
-    picked.wanted = g.add_value(split.rows_variable(), split.rows_type(split.rows()), Storage::data);
+    for (const DeviceField& field : split.fields) {
+      picked.fields.push_back(g.add_value(split.variable(field), field.rows(split.rows()), Storage::data));
+    }
     picked.count = picked.all = indices[1];
     return picked;
   }
@@ -102,8 +104,8 @@ PickedRows add_picked_rows(Graph& g, const SplitType& split, StepCounters counte
   const ValueId rows = add_slot_rows(g, split, counters.step);
   picked.samples = g.add_value(split.samples_variable(), ring.samples, Storage::data);
   picked.index = g.add_view("batch.index", rows, {DType::i32, {ring.batch}}, ring.index_at * kWordBytes);
-  picked.wanted = g.add_view("batch.wanted", rows, split.rows_type(ring.batch));
-  picked.wanted_is_picked = true;
+  for (std::size_t i = 0; i < split.fields.size(); ++i) picked.fields.push_back(add_slot_field(g, split, rows, i));
+  picked.fields_are_picked = true;
   picked.count = g.add_view("batch.count", rows, {DType::i32, {}}, ring.count_at * kWordBytes);
   picked.first = division.my_rows().begin;
   picked.all = g.add_view("batch.all", rows, {DType::i32, {}}, ring.all_at * kWordBytes);
@@ -122,10 +124,14 @@ PartBatch add_part_batch(Graph& g, const SplitType& split, const PickedRows& pic
   batch.shift = picked.shift;
   batch.x = g.add1(GPUNN_OP_GATHER_NORMALIZE, "batch.samples", {}, {picked.samples, index, batch.scale, batch.shift});
   use_raw_normalisation(g, split.samples.dtype, batch);
-  const std::string name = split.targets > 0 ? "batch.targets" : "batch.labels";
-  batch.fields[split.field()] = picked.wanted_is_picked
-                                    ? add_copy_of_rows(g, name, picked.wanted, begin, width)
-                                    : g.add1(GPUNN_OP_GATHER_ROWS, name, {}, {picked.wanted, index});
+  for (std::size_t i = 0; i < split.fields.size(); ++i) {
+    const DeviceField& field = split.fields[i];
+    const std::string name = "batch." + field.name;
+    const ValueId of_part = picked.fields_are_picked
+                                ? add_copy_of_rows(g, name, picked.fields[i], begin, width)
+                                : g.add1(GPUNN_OP_GATHER_ROWS, name, {}, {picked.fields[i], index});
+    batch.fields[field.name] = add_field_of_batch(g, field, of_part);
+  }
   Expressions e(g, "batch.count");
   if (!varies) {
     batch.count = add_i32(g, "batch.count", rows.count());

@@ -12,6 +12,7 @@
 #include "compiler/half_precision.hpp"
 #include "compiler/join_conversions.hpp"
 #include "compiler/recompute.hpp"
+#include "fields/kind.hpp"
 #include "fields/standardise.hpp"
 #include "ops/op.hpp"
 #include "training/accumulation.hpp"
@@ -149,6 +150,16 @@ void join_weights(Graph& g, const ProgramContext& c) {
   if (half_of(c.experiment.precision) && c.alignment > 0) compiler::join_conversions(g, c.alignment);
 }
 
+// The loss of each row times its weight, if samples have weights.
+ValueId add_weighted(Graph& g, const SplitType& split, const Batch& batch, ValueId losses) {
+  for (const DeviceField& field : split.fields) {
+    if (!field.is_weight) continue;
+    const ValueId weight = g.add_view("batch.weight", batch.fields.at(field.name), g.value(losses).type);
+    losses = g.add1(GPUNN_OP_MUL, "loss.weighted", {}, {losses, weight});
+  }
+  return losses;
+}
+
 ValueId add_totals(Graph& g, const char* name) { return g.add_value(name, {DType::f64, {4}}, Storage::state); }
 
 // What every evaluation does with a batch: the model's outputs, each row's loss, and the totals.
@@ -165,17 +176,31 @@ EvaluationValues add_evaluation(Graph& g, const ProgramContext& c, const SplitTy
   tasks::ModelOutputs outputs =
       add_model(g, c, batch.x, add_parameter_views(g, c.layout, parameters),
                 {.training = false, .step = step, .buffers = buffer_views(g, c, add_evaluated_buffers(g, c))});
-  const ValueId losses = c.task().add_evaluation_loss(g, c.of_task(), outputs, batch);
+  const ValueId losses = add_weighted(g, split, batch, c.task().add_evaluation_loss(g, c.of_task(), outputs, batch));
   c.task().add_to_totals(g, c.of_task(), outputs, batch, losses, add_totals(g, variable::kEvalTotals));
   return {step, std::move(outputs), losses};
 }
 
 }  // namespace
 
-SplitType split_type(const std::string& name, const Experiment& experiment, const TensorType& samples,
-                     int64_t outputs) {
-  SplitType type{name, fields::device_type(samples)};
-  if (!tasks::find(experiment.task).has_labels()) type.targets = outputs;
+SplitType split_type(const std::string& name, const Schema& schema, const Split& split) {
+  SplitType type{name, fields::device_type(split.samples)};
+  for (const Field& field : schema) {
+    if (&field == &schema.input() || field.role == Role::id) continue;
+    const auto values = split.fields.find(field.name);
+    if (values == split.fields.end() && !split.fields.empty()) continue;
+    DeviceField wanted{.name = field.name,
+                       .row = field.type,
+                       .is_weight = field.role == Role::weight,
+                       .lies_in_picture = field.role == Role::target && fields::kind_of(field).lies_in_picture(),
+                       .border = field.ignored.value_or(0),
+                       .normalised = field.role == Role::input && field.type.dtype == DType::u8};
+    if (values != split.fields.end()) {
+      wanted.row = fields::device_type(values->second.type);
+      wanted.row.shape.erase(wanted.row.shape.begin());
+    }
+    type.fields.push_back(std::move(wanted));
+  }
   return type;
 }
 
@@ -252,7 +277,8 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
                    .world = c.experiment.global_batch_norm ? c.ranks.world : 1,
                    .counted = rows.count == graph::kNoValue ? rows.count : rows.batch.count});
     const compiler::NodeRange forward{first, g.nodes().size() - first};
-    const ValueId losses = c.task().add_training_loss(g, c.of_task(), outputs, rows.batch);
+    const ValueId losses =
+        add_weighted(g, split, rows.batch, c.task().add_training_loss(g, c.of_task(), outputs, rows.batch));
     ValueId mean = g.add1(GPUNN_OP_MEAN_ROWS, "loss.mean", {}, {losses, rows.batch.count});
     if (rows.weight != graph::kNoValue) mean = g.add1(GPUNN_OP_MUL, "loss.mean", {}, {mean, rows.weight});
     const ValueId flat = sum.begin_part(part);
@@ -323,7 +349,9 @@ Graph batch_program(const ProgramContext& c, const SplitType& split) {
   Batch batch = add_batch(g, split, {step, step}, training_sampling(c.experiment, split));
   add_augmentation(g, c, split, batch, step, step);
   add_kept(g, variable::kBatchSamples, GPUNN_OP_COPY, batch.x);
-  add_kept(g, variable::kBatchRows, GPUNN_OP_COPY, batch.fields.at(split.field()));
+  for (const DeviceField& field : split.fields) {
+    add_kept(g, variable::kBatchFields + field.name, GPUNN_OP_COPY, batch.fields.at(field.name));
+  }
   add_kept(g, variable::kBatchCount, GPUNN_OP_COPY, batch.count);
   add_advance(g, step);
   return g;

@@ -34,7 +34,7 @@ inline constexpr const char* kEvalTotals = "eval.totals";
 inline constexpr const char* kLearningRates = "learning_rates";  // f32[steps]
 inline constexpr const char* kBatchStep = "batch.step";          // i64 0-d, and what follows: of batch_program
 inline constexpr const char* kBatchSamples = "batch.kept";       // f32[batch, ...], normalised and augmented
-inline constexpr const char* kBatchRows = "batch.kept_rows";     // labels i32[batch] or targets f32[batch, ...]
+inline const std::string kBatchFields = "batch.kept.";           // and the name of a field
 inline constexpr const char* kBatchCount = "batch.kept_count";   // i32 0-d: rows that count
 inline constexpr const char* kMixupShares = "mixup.shares";      // f32[steps]
 // Of CutMix: f32[steps] each, as MixTables has them; and the numbers of an image's rows f32[1, 1, H, 1] and columns.
@@ -79,8 +79,9 @@ struct ProgramContext {
   }
 };
 
-// A split for this many outputs.
-SplitType split_type(const std::string& name, const Experiment& experiment, const TensorType& samples, int64_t outputs);
+// A split as the device has it: its samples, and the fields of the schema of which it has values. A split without any
+// values, of batches that come later, has all of them.
+SplitType split_type(const std::string& name, const Schema& schema, const Split& split);
 
 // The rows of the batches: of a training, and of an evaluation or prediction.
 Sampling training_sampling(const Experiment& experiment, const SplitType& split);

@@ -7,7 +7,9 @@ namespace gpunn::training {
 namespace {
 
 uint64_t bytes_of(const Split& split) {
-  return fields::device_type(split.samples).bytes() + TensorType{DType::i32, {split.rows()}}.bytes();
+  uint64_t bytes = fields::device_type(split.samples).bytes();
+  for (const auto& [name, values] : split.fields) bytes += fields::device_type(values.type).bytes();
+  return bytes;
 }
 
 // The other half is for activations, parameters and other users of the device.

@@ -84,7 +84,7 @@ struct Session::SingleRow {
 std::unique_ptr<execution::RunnableProgram> Session::compile_single(const SingleRow& row) {
   ProgramContext of_row = context();
   of_row.outputs = data_->outputs_of(row.split);
-  const SplitType type = split_type(row.name, *experiment_, row.split.samples, data_->target_size_of(row.split));
+  const SplitType type = split_type(row.name, dataset().fields, row.split);
   data_->upload(type, row.split);
   return std::make_unique<execution::RunnableProgram>(
       runner_->compile(inspection_program(of_row, type, 1, row.prefix())));
@@ -106,8 +106,9 @@ void Session::run_single(const SingleRow& row, execution::RunnableProgram& progr
 }
 
 void Session::drop_single(const SingleRow& row) {
-  const SplitType type = split_type(row.name, *experiment_, row.split.samples, data_->target_size_of(row.split));
-  for (const std::string& name : {type.samples_variable(), type.rows_variable(), row.prefix() + variable::kRowScores,
+  const SplitType type = split_type(row.name, dataset().fields, row.split);
+  for (const DeviceField& field : type.fields) variables().drop(type.variable(field));
+  for (const std::string& name : {type.samples_variable(), row.prefix() + variable::kRowScores,
                                   row.prefix() + variable::kPredictions, row.prefix() + variable::kRowLosses}) {
     variables().drop(name);
   }

@@ -12,6 +12,7 @@
 #include "compiler/memory_plan.hpp"
 #include "compiler/recompute.hpp"
 #include "config/yaml_tree.hpp"
+#include "fields/values.hpp"
 #include "interchange/onnx/import.hpp"
 #include "ops/op.hpp"
 #include "tasks/task.hpp"
@@ -204,9 +205,14 @@ SummaryReport summarize_without_data(const Experiment& experiment, const Shape& 
   const std::string_view kind = tasks::find(experiment.task).target_kind();
   const bool boxes = kind == "boxes";
   const int64_t outputs = boxes || output.size() < 2 ? 1 : output.back();
-  const int64_t targets = boxes ? BoxSet().most_boxes * kBoxNumbers : outputs;
+  Schema schema;
+  schema.target() = fields::find(kind).target(fields::numbered(outputs));
+  if (boxes) schema.target().type.shape = {BoxSet().most_boxes, kBoxNumbers};
+  if (output.size() > 2 && !boxes) schema.target().type.shape = {output.begin() + 1, output.end()};
+  Split split;
+  split.samples = {DType::f32, samples};
   SummaryReport report =
-      summarize_step(experiment, {.split = training::split_type("train", experiment, {DType::f32, samples}, targets),
+      summarize_step(experiment, {.split = training::split_type("train", schema, split),
                                   .outputs = outputs,
                                   .gives_images = !boxes && kind != "image" && output.size() == kImageRank});
   report.data = "samples " + to_string(sample) + ", as given";
@@ -221,8 +227,7 @@ SummaryReport summarize_with_data(const Experiment& experiment) {
   training::require_targets(experiment, dataset);
   const auto start = training::find_start(experiment, training::sample_shape(dataset));
   SummaryReport report = summarize_step(
-      experiment, {.split = training::split_type("train", experiment, dataset.train.samples,
-                                                 dataset.fields.target().type.elements()),
+      experiment, {.split = training::split_type("train", dataset.fields, dataset.train),
                    .outputs = dataset.fields.target().count(),
                    .steps = length.steps});
   report.data = training::data_text(dataset);

@@ -43,10 +43,11 @@ void require_samples(const Experiment& experiment, const Dataset& dataset) {
               ExitCode::usage);
 }
 
-fields::Standardiser target_standardiser(const Dataset& dataset, DType type) {
-  const TensorType rows{type, {1, dataset.fields.target().count()}};
-  if (!fields::kind_of(dataset.fields.target()).is_scaled()) return {rows, {}, {}};
-  return {rows, dataset.fields.target().mean, dataset.fields.target().stddev};
+fields::Standardiser field_standardiser(const Field& field, DType dtype) {
+  TensorType rows{dtype, field.type.shape};
+  rows.shape.insert(rows.shape.begin(), 1);
+  if (dtype == DType::u8) return {rows, {}, {}};
+  return {rows, field.mean, field.stddev};
 }
 
 std::vector<double> in_data_units(std::span<const float> values, const std::vector<double>& mean,

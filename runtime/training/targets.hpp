@@ -20,8 +20,8 @@ void require_targets(const Experiment& experiment, const Dataset& dataset);
 // Throws Error(usage) if the model takes samples of another shape.
 void require_samples(const Experiment& experiment, const Dataset& dataset);
 
-// Brings targets of this type to the device: numbers become (target - mean) / stddev, if the data set has means.
-fields::Standardiser target_standardiser(const Dataset& dataset, DType type);
+// Brings a field, in this dtype, to the device: numbers become (number - mean) / stddev, if the field has means.
+fields::Standardiser field_standardiser(const Field& field, DType dtype);
 
 // The inverse for what a model predicts: number i of a row becomes number * stddev[i] + mean[i]. Without means the
 // numbers stay.

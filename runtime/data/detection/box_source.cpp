@@ -208,7 +208,8 @@ Canvas BoxSource::sample_of(uint64_t number, bool mosaics) const {
   return canvas;
 }
 
-int64_t BoxSource::read(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) {
+int64_t BoxSource::read(int64_t step, const BatchRoom& room) {
+  const std::span<std::byte> samples = room.samples, targets = room.fields.front();
   const auto sample_bytes =
       static_cast<std::size_t>(settings_.channels * settings_.image_size[0] * settings_.image_size[1]);
   const auto numbers = static_cast<std::size_t>(settings_.most_boxes * kBoxNumbers);

@@ -56,7 +56,7 @@ class BoxSource : public BatchSource {
  public:
   BoxSource(std::shared_ptr<const BoxImages> images, BoxSet settings, uint64_t seed, bool shuffle);
 
-  int64_t read(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) override;
+  int64_t read(int64_t step, const BatchRoom& room) override;
   bool always_full() const override { return true; }
   uint32_t digest() const override { return images_->digest(); }
 

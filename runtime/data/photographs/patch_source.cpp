@@ -112,7 +112,8 @@ PatchSource::PatchSource(std::vector<ImagePair> pairs, const PatchSettings& sett
   digest_ = crc_of(pairs_);
 }
 
-int64_t PatchSource::read(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) {
+int64_t PatchSource::read(int64_t step, const BatchRoom& room) {
+  const std::span<std::byte> samples = room.samples, targets = room.fields.front();
   const int64_t rows = settings_.rows_in(samples);
   for (int64_t row = 0; row < rows; ++row) {
     const gpunn_random_words random =

@@ -39,7 +39,7 @@ class PatchSource : public BatchSource {
   PatchSource(std::vector<ImagePair> pairs, const PatchSettings& settings);
 
   // Fills both arrays, f32 [rows, C, size, size] each.
-  int64_t read(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) override;
+  int64_t read(int64_t step, const BatchRoom& room) override;
   bool always_full() const override { return true; }
   uint32_t digest() const override { return digest_; }
 

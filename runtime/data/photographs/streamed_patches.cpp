@@ -69,7 +69,8 @@ void StreamedPatches::go_to(int64_t number) {
   next_ = std::async(std::launch::async, [this, number] { return load(number + 1); });
 }
 
-int64_t StreamedPatches::read(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) {
+int64_t StreamedPatches::read(int64_t step, const BatchRoom& room) {
+  const std::span<std::byte> samples = room.samples, targets = room.fields.front();
   const int64_t rows = settings_.rows_in(samples);
   go_to(step * rows / (static_cast<int64_t>(at_a_time_) * kPatchesOfEach));
   for (int64_t row = 0; row < rows; ++row) {

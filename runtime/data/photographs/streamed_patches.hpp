@@ -23,7 +23,7 @@ class StreamedPatches : public BatchSource {
   StreamedPatches(const StreamedPatches&) = delete;
   StreamedPatches& operator=(const StreamedPatches&) = delete;
 
-  int64_t read(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) override;
+  int64_t read(int64_t step, const BatchRoom& room) override;
   bool always_full() const override { return true; }
   uint32_t digest() const override { return files_.digest(); }
 

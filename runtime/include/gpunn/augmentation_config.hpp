@@ -16,6 +16,7 @@ struct AugmentationConfig {
   double rotate = 0;               // largest angle in degrees, in both directions
   double translate_share = 0;      // largest shift as a share of the rows and columns; may be a part of a pixel
   std::vector<double> scale;       // [smallest, largest] factor of the size; empty: sizes stay
+  std::vector<double> zoom;        // [smallest, largest] factor, at least 1; empty: none
   double brightness = 0, contrast = 0, saturation = 0;
   std::vector<int64_t> erase;  // [rows, columns] of a rectangle that is blanked; empty: none
   double erase_share = 1;      // share of the images that have a blanked rectangle

@@ -1,15 +1,23 @@
 #pragma once
 
 #include <gpunn/export.h>
+#include <gpunn/field.hpp>
 #include <gpunn/tensor_type.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace gpunn {
 
-// Batches that a program brings while it trains, in place of the training samples of a data set.
+// Arrays for a batch, each with room for data.batch_size rows.
+struct BatchRoom {
+  std::span<std::byte> samples;              // of Split::samples' type
+  std::vector<std::span<std::byte>> fields;  // of the other fields, in the order of Dataset::fields; ids are not among them
+};
+
+// Batches that a program supplies while it trains, instead of the training samples of a data set.
 class GPUNN_API BatchSource {
  public:
   BatchSource() = default;
@@ -17,14 +25,13 @@ class GPUNN_API BatchSource {
   BatchSource& operator=(const BatchSource&) = delete;
   virtual ~BatchSource() = default;
 
-  // Writes the batch of a training step to the front of the two arrays and returns its number of rows, at least 1.
-  // `step` counts from 0 over all epochs that the network has learnt. The arrays have room for data.batch_size rows:
-  // samples of Split::samples' type, and labels i32[rows] or targets [rows, outputs]. A thread of the training calls
-  // this once for each step, in order, some steps ahead. An exception ends the training.
-  virtual int64_t read(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) = 0;
+  // Writes the batch of a training step to the front of the arrays and returns its number of rows, at least 1. `step`
+  // counts from 0 over all epochs that the network has learnt. A thread of the run calls this once for each step, in
+  // order, some steps ahead. An exception ends the run.
+  virtual int64_t read(int64_t step, const BatchRoom& room) = 0;
 
-  // The type of its targets, if they are not labels: f32, or for the numbers of a regression f64.
-  virtual DType target_type() const { return DType::f32; }
+  // The dtype in which it gives a field other than the first input: that of the device, or f64 for f32.
+  virtual DType dtype_of(const Field& field) const { return field.type.dtype; }
   // Whether every batch is full and fast to read. If so, the training reads many batches ahead.
   virtual bool always_full() const { return false; }
   // Identifies the source, so that a resumed training notices another one. 0: unknown.
