@@ -150,7 +150,7 @@ TEST_CASE("digits on canvases: each box is around ink, and no two hide each othe
   config.synthetic_train = 20;
   config.synthetic_test = 20;
   const Dataset set = load_dataset(config);
-  CHECK(set.fields.target().kind == TargetKind::boxes);
+  CHECK(set.fields.target().kind == "boxes");
   CHECK(set.fields.target().count() == 10);
   CHECK(set.test.samples.shape == Shape{20, 1, 96, 128});
   const Field& field = set.test.fields.at(kTargetField);

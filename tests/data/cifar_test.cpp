@@ -30,7 +30,7 @@ void check_small_cifar10(const Dataset& set) {
   CHECK(set.train.samples == gpunn::TensorType{gpunn::DType::u8, {100, 3, 32, 32}});
   CHECK(set.test.samples == gpunn::TensorType{gpunn::DType::u8, {20, 3, 32, 32}});
   for (int64_t row = 0; row < 100; ++row) {
-    CHECK(set.train.labels[static_cast<std::size_t>(row)] == row % 10);
+    CHECK(labels_of(set.train)[static_cast<std::size_t>(row)] == row % 10);
     CHECK(pixel(set.train, row, 0) == row);
     CHECK(pixel(set.train, row, 3071) == row);
   }
@@ -102,14 +102,14 @@ TEST_CASE("CIFAR-100 has fine and coarse labels") {
   const Dataset fine = load_dataset(config);
   CHECK(fine.classes == 100);
   CHECK(fine.fields.target().names.size() == 100);
-  CHECK(fine.train.labels[149] == 49);
+  CHECK(labels_of(fine.train)[149] == 49);
   CHECK(fine.fields.target().names[99] == "worm");
   CHECK(pixel(fine.train, 7, 1023) == 7);
   CHECK(pixel(fine.train, 7, 1024) == 57);
   config.kind = gpunn::Cifar100Set{.label_mode = gpunn::LabelMode::coarse};
   const Dataset coarse = load_dataset(config);
   CHECK(coarse.classes == 20);
-  CHECK(coarse.train.labels[149] == 9);
+  CHECK(labels_of(coarse.train)[149] == 9);
   CHECK(coarse.fields.target().names[1] == "fish");
   CHECK(coarse.train.values == fine.train.values);
 }
@@ -161,8 +161,8 @@ TEST_CASE("the real CIFAR-10 is read") {
   }
   CHECK(set.train.samples.shape == gpunn::Shape{50000, 3, 32, 32});
   CHECK(set.notes.empty());
-  const gpunn::SplitSummary summary = gpunn::summarize(set.train, set.fields.target().count());
-  CHECK(summary.labels == std::vector<int64_t>(10, 5000));
+  const gpunn::SplitSummary summary = gpunn::summarize(set.train, set.fields);
+  CHECK(summary.fields.at("label").counts == std::vector<int64_t>(10, 5000));
   // JPEG copies differ from the originals by little.
   for (std::size_t c = 0; c < 3; ++c) {
     CHECK(std::abs(summary.channels[c].mean / 255 - set.fields.input().mean[c]) < 0.002);

@@ -4,6 +4,8 @@
 
 #include "catch.hpp"
 #include "data/images/letters.hpp"
+#include "fields/kind.hpp"
+#include "fields/values.hpp"
 #include "files.hpp"
 
 using gpunn::data::Image;
@@ -30,11 +32,10 @@ std::string drawn(std::string_view text, int64_t magnified = 1) {
 gpunn::Dataset two_classes(const std::vector<std::string>& names) {
   gpunn::Dataset set;
   set.name = "two";
-  set.fields.target().count() = 2;
-  set.fields.target().names = names;
-  set.train.labels = {0, 0, 1, 0, 0, 1};  // four dark ones, two light ones
+  set.fields.target() = gpunn::fields::target_field("class", names.empty() ? gpunn::fields::numbered(2) : names);
+  set.train.fields[gpunn::kLabelField] = gpunn::fields::class_values({0, 0, 1, 0, 0, 1});  // four dark ones, two light ones
   set.train.samples = {gpunn::DType::u8, {6, 3, 24, 24}};
-  for (const int32_t label : set.train.labels) {
+  for (const int32_t label : labels_of(set.train)) {
     for (const int value : {10, 20, 30}) {
       set.train.values.insert(set.train.values.end(), 24 * 24, std::byte(value + 190 * label));
     }

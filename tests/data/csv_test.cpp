@@ -49,7 +49,7 @@ TEST_CASE("a table has a column of classes and columns of numbers") {
   const Dataset set = table.load();
   CHECK(set.train.samples == gpunn::TensorType{gpunn::DType::f64, {3, 2}});
   CHECK(floats(set.train) == std::vector<float>{5.1F, 3.5F, 7, -1e-3F, 1, 2});
-  CHECK(set.train.labels == std::vector<int32_t>{0, 1, 0});
+  CHECK(labels_of(set.train) == std::vector<int32_t>{0, 1, 0});
   CHECK(set.fields.target().names == std::vector<std::string>{"setosa", "virginica, \"late\""});
   CHECK(set.test.rows() == 0);
   CHECK(set.fields.input().mean.size() == 2);
@@ -62,7 +62,7 @@ TEST_CASE("the column of classes is found by name and by number, whatever it is"
   table.settings().label_column = GENERATE("class", "0");
   const Dataset set = table.load();
   CHECK(set.fields.target().names == std::vector<std::string>{"9", "10"});  // by value, not by letters
-  CHECK(set.train.labels == std::vector<int32_t>{1, 0, 1});
+  CHECK(labels_of(set.train) == std::vector<int32_t>{1, 0, 1});
   CHECK(floats(set.train) == std::vector<float>{1, 2, 3, 4, 5, 6});
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("a table without a header, in two files") {
   table.test("5\t6\ty\n");
   const Dataset set = table.load();
   CHECK(set.train.rows() == 2);
-  CHECK(set.test.labels == std::vector<int32_t>{1});
+  CHECK(labels_of(set.test) == std::vector<int32_t>{1});
   CHECK(floats(set.test) == std::vector<float>{5, 6});
   table.test("5\t6\tz\n");
   refused(table, {"test.csv:1: the class 'z' is not among those of the training samples"});

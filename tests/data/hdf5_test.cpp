@@ -81,7 +81,7 @@ TEST_CASE("arrays of images in HDF5, whichever way they lie") {
     file.put_bytes("train/x", {4, 5, 6}, 3);
     const Dataset set = file.load();
     CHECK(set.train.samples == gpunn::TensorType{gpunn::DType::u8, {4, 1, 5, 6}});
-    CHECK(set.train.labels == std::vector<int32_t>{0, 2, 1, 0});
+    CHECK(labels_of(set.train) == std::vector<int32_t>{0, 2, 1, 0});
     CHECK(set.fields.target().count() == 3);
     for (std::size_t i = 0; i < 120; ++i) CHECK(value(set.train, i) == static_cast<int>(i));
   }
@@ -123,8 +123,8 @@ TEST_CASE("numbers other than bytes become floats that hold them, and labels may
   std::memcpy(wide.data(), set.train.values.data(), 48);
   CHECK(wide == std::vector<double>{1, 2.5, -3, 4, 5, 6});
   CHECK(set.test.samples.dtype == gpunn::DType::f64);  // f32 rounds an i32
-  CHECK(set.train.labels == std::vector<int32_t>{1, 0, 1});
-  CHECK(set.test.labels == std::vector<int32_t>{3});
+  CHECK(labels_of(set.train) == std::vector<int32_t>{1, 0, 1});
+  CHECK(labels_of(set.test) == std::vector<int32_t>{3});
   CHECK(set.fields.target().count() == 4);
 
   // As h5py writes NumPy's bools.
@@ -133,7 +133,7 @@ TEST_CASE("numbers other than bytes become floats that hold them, and labels may
     H5Tenum_insert(bools, name, &number);
   }
   file.put<int8_t>("train/y", bools, {3}, {1, 0, 1});
-  CHECK(file.load().train.labels == std::vector<int32_t>{1, 0, 1});
+  CHECK(labels_of(file.load().train) == std::vector<int32_t>{1, 0, 1});
   file.put<int8_t>("train/x", bools, {3, 2}, {1, 0, 0, 0, 1, 1});
   const Dataset of_bools = file.load();
   CHECK(of_bools.train.samples == gpunn::TensorType{gpunn::DType::f32, {3, 2}});

@@ -87,8 +87,8 @@ TEST_CASE("a folder a class, sorted by name, in two parts") {
   CHECK(set.train.samples == gpunn::TensorType{gpunn::DType::u8, {5, 1, 3, 4}});
   CHECK(set.test.samples == gpunn::TensorType{gpunn::DType::u8, {1, 1, 3, 4}});
   // Each class in turn, the files of a class by name.
-  CHECK(set.train.labels == std::vector<int32_t>{0, 1, 0, 1, 1});
-  CHECK(set.test.labels == std::vector<int32_t>{1});
+  CHECK(labels_of(set.train) == std::vector<int32_t>{0, 1, 0, 1, 1});
+  CHECK(labels_of(set.test) == std::vector<int32_t>{1});
   for (const auto& [row, expected] : {std::pair<std::size_t, int>{0, 20}, {1, 30}, {2, 10}, {3, 40}, {4, 50}}) {
     CHECK(value(set.train, 12 * row) == expected);
     CHECK(value(set.train, 12 * row + 11) == expected);
@@ -139,10 +139,10 @@ TEST_CASE("one folder is split by a fraction, the same of each class") {
   config.validation_fraction = 0.25;
   const Dataset set = load_dataset(config);
   CHECK(set.fields.target().count() == 2);
-  CHECK(std::count(set.test.labels.begin(), set.test.labels.end(), 0) == 2);
-  CHECK(std::count(set.test.labels.begin(), set.test.labels.end(), 1) == 4);
-  CHECK(std::count(set.validation.labels.begin(), set.validation.labels.end(), 0) == 2);
-  CHECK(std::count(set.validation.labels.begin(), set.validation.labels.end(), 1) == 4);
+  CHECK(std::ranges::count(labels_of(set.test), 0) == 2);
+  CHECK(std::ranges::count(labels_of(set.test), 1) == 4);
+  CHECK(std::ranges::count(labels_of(set.validation), 0) == 2);
+  CHECK(std::ranges::count(labels_of(set.validation), 1) == 4);
   CHECK(set.train.rows() == 18);
   config.seed = 2;
   CHECK(load_dataset(config).test.values != set.test.values);
@@ -314,8 +314,8 @@ TEST_CASE("real photographs are read as a folder of images") {
   const Dataset set = load_dataset(config);
   CHECK(set.train.samples == gpunn::TensorType{gpunn::DType::u8, {2000, 3, 32, 32}});
   CHECK(set.fields.target().names == std::vector<std::string>{"cat", "dog"});
-  const gpunn::SplitSummary summary = gpunn::summarize(set.train, set.fields.target().count());
-  CHECK(summary.labels == std::vector<int64_t>{1000, 1000});
+  const gpunn::SplitSummary summary = gpunn::summarize(set.train, set.fields);
+  CHECK(summary.fields.at("label").counts == std::vector<int64_t>{1000, 1000});
   for (const auto& [row, file] : {std::pair<std::ptrdiff_t, const char*>{0, "cat/0000.jpg"}, {3, "dog/0001.jpg"}}) {
     const std::vector<uint8_t> pixels = gpunn::read_image(root / file, 3, 32, 32, false);
     CHECK(std::equal(pixels.begin(), pixels.end(), set.train.values.begin() + row * 3072,
@@ -323,5 +323,5 @@ TEST_CASE("real photographs are read as a folder of images") {
   }
   for (const double mean : set.fields.input().mean) CHECK(std::abs(mean - 0.46) < 0.06);
   config.test_fraction = 0.1;
-  CHECK(gpunn::summarize(load_dataset(config).test, 2).labels == std::vector<int64_t>{100, 100});
+  CHECK(gpunn::summarize(load_dataset(config).test, set.fields).fields.at("label").counts == std::vector<int64_t>{100, 100});
 }

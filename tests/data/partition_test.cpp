@@ -4,6 +4,7 @@
 #include <set>
 
 #include "catch.hpp"
+#include "fields/values.hpp"
 
 using gpunn::Split;
 using gpunn::data::Share;
@@ -14,10 +15,13 @@ namespace {
 // Rows of two bytes, the number of the row; class k has counts[k] rows, one class after the other.
 Split numbered(const std::vector<int>& counts) {
   Split split;
-  for (std::size_t k = 0; k < counts.size(); ++k)
-    split.labels.insert(split.labels.end(), counts[k], static_cast<int>(k));
-  split.samples = {gpunn::DType::u8, {static_cast<int64_t>(split.labels.size()), 2}};
-  for (std::size_t row = 0; row < split.labels.size(); ++row) {
+  std::vector<int32_t> classes;
+  for (std::size_t k = 0; k < counts.size(); ++k) {
+    classes.insert(classes.end(), static_cast<std::size_t>(counts[k]), static_cast<int32_t>(k));
+  }
+  split.fields[gpunn::kLabelField] = gpunn::fields::class_values(classes);
+  split.samples = {gpunn::DType::u8, {std::ssize(classes), 2}};
+  for (std::size_t row = 0; row < classes.size(); ++row) {
     split.values.push_back(static_cast<std::byte>(row / 256));
     split.values.push_back(static_cast<std::byte>(row % 256));
   }
@@ -34,7 +38,7 @@ std::vector<int> numbers_of(const Split& split) {
 
 std::vector<int> counts_of(const Split& split, std::size_t classes) {
   std::vector<int> counts(classes);
-  for (const int32_t label : split.labels) ++counts[static_cast<std::size_t>(label)];
+  for (const int32_t label : labels_of(split)) ++counts[static_cast<std::size_t>(label)];
   return counts;
 }
 
@@ -57,9 +61,9 @@ TEST_CASE("a share has its part of each class, and every row is in one of both")
   for (const Split* part : {&taken, static_cast<const Split*>(&rest)}) {
     const std::vector<int> numbers = numbers_of(*part);
     CHECK(std::is_sorted(numbers.begin(), numbers.end()));
-    CHECK(part->labels.size() == numbers.size());
+    CHECK(labels_of(*part).size() == numbers.size());
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-      CHECK(part->labels[i] == whole.labels[static_cast<std::size_t>(numbers[i])]);
+      CHECK(labels_of(*part)[i] == labels_of(whole)[static_cast<std::size_t>(numbers[i])]);
     }
     all.insert(numbers.begin(), numbers.end());
   }
@@ -91,7 +95,7 @@ TEST_CASE("no share leaves everything as it was") {
   Split split = numbered({5, 5});
   const Split taken = take_share(split, share(0, 2));
   CHECK(taken.rows() == 0);
-  CHECK(taken.labels.empty());
+  CHECK(labels_of(taken).empty());
   CHECK(taken.samples.shape == gpunn::Shape{0, 2});
   CHECK(split.rows() == 10);
 }

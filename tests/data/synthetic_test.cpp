@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <span>
 
 #include <zlib.h>
 
@@ -50,23 +51,22 @@ double linear_accuracy(const Dataset& set, int epochs) {
     }
     return static_cast<int>(std::max_element(scores.begin(), scores.end()) - scores.begin());
   };
+  const std::vector<int32_t> labels = labels_of(set.train), of_test = labels_of(set.test);
   for (int epoch = 0; epoch < epochs; ++epoch) {
-    for (std::size_t row = 0; row < set.train.labels.size(); ++row) {
+    for (std::size_t row = 0; row < labels.size(); ++row) {
       const float most = scores[static_cast<std::size_t>(predict(set.train, row))];
       float total = 0;
       for (float& score : scores) total += score = std::exp(score - most);
       for (std::size_t c = 0; c < kClasses; ++c) {
-        const float wanted = static_cast<int>(c) == set.train.labels[row] ? 1.0F : 0.0F;
+        const float wanted = static_cast<int>(c) == labels[row] ? 1.0F : 0.0F;
         const float step = 0.01F * (wanted - scores[c] / total);
         for (std::size_t i = 0; i < x.size(); ++i) weights[c * x.size() + i] += step * x[i];
       }
     }
   }
   std::size_t right = 0;
-  for (std::size_t row = 0; row < set.test.labels.size(); ++row) {
-    right += predict(set.test, row) == set.test.labels[row] ? 1 : 0;
-  }
-  return static_cast<double>(right) / static_cast<double>(set.test.labels.size());
+  for (std::size_t row = 0; row < of_test.size(); ++row) right += predict(set.test, row) == of_test[row] ? 1 : 0;
+  return static_cast<double>(right) / static_cast<double>(of_test.size());
 }
 
 }  // namespace
@@ -80,15 +80,16 @@ TEST_CASE("digits: sizes, classes and statistics") {
   CHECK(set.fields.target().count() == 10);
   CHECK(set.fields.target().names.size() == 10);
   std::vector<int> counts(10);
-  for (const int32_t label : set.train.labels) ++counts.at(static_cast<std::size_t>(label));
+  const std::vector<int32_t> labels = labels_of(set.train);
+  for (const int32_t label : labels) ++counts.at(static_cast<std::size_t>(label));
   CHECK(counts == std::vector<int>(10, 2000));
   // Any ten in line hold each class once, in an order that changes.
   bool order_changes = false;
   for (std::size_t block = 0; block < 100; ++block) {
     int seen = 0;
-    for (std::size_t i = 0; i < 10; ++i) seen |= 1 << set.train.labels[10 * block + i];
+    for (std::size_t i = 0; i < 10; ++i) seen |= 1 << labels[10 * block + i];
     REQUIRE(seen == 1023);
-    order_changes = order_changes || set.train.labels[10 * block] != set.train.labels[0];
+    order_changes = order_changes || labels[10 * block] != labels[0];
   }
   CHECK(order_changes);
 
@@ -123,7 +124,8 @@ TEST_CASE("digits: the seed decides every bit, the size and the threads none") {
   const Dataset large = make("digits", 1, 3000, 100);
   const Dataset small = make("digits", 1, 100, 100);
   CHECK(std::memcmp(large.train.values.data(), small.train.values.data(), small.train.values.size()) == 0);
-  CHECK(std::equal(small.train.labels.begin(), small.train.labels.end(), large.train.labels.begin()));
+  const std::vector<int32_t> large_labels = labels_of(large.train);
+  CHECK(std::ranges::equal(labels_of(small.train), std::span(large_labels).first(labels_of(small.train).size())));
   CHECK(crc_of(large.test) == crc_of(small.test));
   CHECK(crc_of(small.test) != crc_of(small.train));
   CHECK(crc_of(make("digits", 2, 100, 100).train) != crc_of(small.train));
@@ -173,15 +175,17 @@ TEST_CASE("points: two classes that a perceptron separates, with a margin") {
   CHECK(set.fields.target().count() == 2);
   CHECK(set.fields.input().mean == std::vector<double>{0, 0});
   CHECK(set.fields.input().stddev == std::vector<double>{1, 1});
-  const auto ones = std::accumulate(set.train.labels.begin(), set.train.labels.end(), 0);
+  const std::vector<int32_t> all = labels_of(set.train);
+  const auto ones = std::accumulate(all.begin(), all.end(), 0);
   CHECK(ones > 400);
   CHECK(ones < 600);
 
   std::vector<float> points(2400);
   std::memcpy(points.data(), set.train.values.data(), set.train.values.size());
   std::memcpy(points.data() + 2000, set.test.values.data(), set.test.values.size());
-  std::vector<int32_t> labels = set.train.labels;
-  labels.insert(labels.end(), set.test.labels.begin(), set.test.labels.end());
+  std::vector<int32_t> labels = labels_of(set.train);
+  const std::vector<int32_t> of_test = labels_of(set.test);
+  labels.insert(labels.end(), of_test.begin(), of_test.end());
   double w[3] = {0, 0, 0};
   int mistakes = 1, epochs = 0;
   // Novikoff's bound with a margin of 0.1 and points within sqrt(3) of the origin: at most 300 * |w|^2 corrections.

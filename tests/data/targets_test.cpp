@@ -13,7 +13,6 @@
 using gpunn::DataConfig;
 using gpunn::Dataset;
 using gpunn::load_dataset;
-using gpunn::TargetKind;
 
 namespace {
 
@@ -61,10 +60,10 @@ const std::string kHouses = "rooms,price,area,rent\n3,100,50.5,7\n4,200,60,9\n5,
 TEST_CASE("a table's last column, or those named, are the numbers of a regression") {
   TestTable table("regression", kHouses);
   Dataset set = table.load();
-  CHECK(set.fields.target().kind == TargetKind::numbers);
+  CHECK(set.fields.target().kind == "numbers");
   CHECK(set.fields.target().names == Names{"rent"});
   CHECK(targets_of(set.train) == Floats{7, 9, 8});
-  CHECK(set.train.labels.empty());
+  CHECK(labels_of(set.train).empty());
   CHECK(set.train.samples.shape == gpunn::Shape{3, 3});
 
   table.form.target_columns = {"3", "price"};  // in this order
@@ -96,7 +95,7 @@ TEST_CASE("targets are measured on the training rows, and not where that is swit
   CHECK(targets_of(set.validation).size() == 2);
 
   table.config.scale_targets = false;
-  CHECK(table.load().target_mean.empty());
+  CHECK(table.load().fields.target().mean.empty());
 }
 
 TEST_CASE("targets of a regression that are no numbers are refused with line, column and what to do") {
@@ -128,12 +127,12 @@ TEST_CASE("labels are lists in a column") {
   TestTable table("multi_label", "a,tags,b\n1,cat| dog,2\n3,,4\n5,dog,6\n7,dog|dog|ant,8\n");
   table.form.label_column = "tags";
   Dataset set = table.load();
-  CHECK(set.fields.target().kind == TargetKind::labels);
+  CHECK(set.fields.target().kind == "label_set");
   CHECK(set.fields.target().names == Names{"ant", "cat", "dog"});
   CHECK(targets_of(set.train) == Floats{0, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0, 1});
   CHECK(samples_of(set.train) == Floats{1, 2, 3, 4, 5, 6, 7, 8});
   CHECK(set.fields.target().mean.empty());
-  CHECK(gpunn::summarize(set.train, set.fields.target().count(), set.fields.target().kind).labels == std::vector<int64_t>{1, 1, 3});
+  CHECK(gpunn::summarize(set.train, set.fields).fields.at("target").counts == std::vector<int64_t>{1, 1, 3});
 
   table.test("a,tags,b\n1,ant,2\n1,dog|ca,2\n");
   table.refused({"test.csv:3: the label 'ca' is not among those of the training samples", "did you mean 'cat'"});
@@ -248,7 +247,7 @@ TEST_CASE("a table lists images with what is learnt of them") {
   CHECK(targets_of(images.load().train) == Floats{1, 1, 0, 1});
   images.config.task = "classification";
   images.table("file,kind\n1.png,b\n2.png,a\nsub/4.png,b\n");
-  CHECK(images.load().train.labels == std::vector<int32_t>{1, 0, 1});
+  CHECK(labels_of(images.load().train) == std::vector<int32_t>{1, 0, 1});
 }
 
 TEST_CASE("listed images that are missing or listed twice are told") {
@@ -305,7 +304,7 @@ TEST_CASE("arrays have numbers or labels, a row a sample") {
   CHECK(set.fields.target().names == Names{"0", "1", "2"});
   set = load({2, 2}, {1, 0, 1, 1}, "multi_label");
   CHECK(targets_of(set.train) == Floats{1, 0, 1, 1});
-  CHECK(set.fields.target().kind == TargetKind::labels);
+  CHECK(set.fields.target().kind == "label_set");
   CHECK_THROWS_WITH(load({2, 2}, {1, 0, 0.5, 1}, "multi_label"),
                     Contains("array 'y': row 1, column 0: expected 0 or 1, found 0.5"));
   CHECK_THROWS_WITH(load({2, 2}, {1, 0, 1, NAN}, "regression"),
@@ -345,7 +344,7 @@ TEST_CASE("two drawn digits are the labels of one image") {
   config.seed = 2;
   CHECK(load_dataset(config).train.values != set.train.values);
   const Dataset known = gpunn::load_sizes(config);
-  CHECK(known.targets == TargetKind::labels);
+  CHECK(known.fields.target().kind == "label_set");
   CHECK(targets_of(known.train).size() == 3000);
   CHECK(known.test.samples == set.test.samples);
 }

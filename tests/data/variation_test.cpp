@@ -151,8 +151,8 @@ TEST_CASE("images that are decoded when they are wanted are those that were deco
   REQUIRE(each.train.source != nullptr);
   REQUIRE(each.train.values.empty());
   CHECK(each.train.samples == once.train.samples);
-  CHECK(each.train.labels == once.train.labels);
-  CHECK(each.test.labels == once.test.labels);
+  CHECK(labels_of(each.train) == labels_of(once.train));
+  CHECK(labels_of(each.test) == labels_of(once.test));
   CHECK(each.mean == once.mean);
   CHECK(each.stddev == once.stddev);
   for (const auto& [a, b] : {std::pair(&once.train, &each.train), std::pair(&once.test, &each.test)}) {

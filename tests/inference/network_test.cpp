@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "catch.hpp"
+#include "fields/values.hpp"
 #include "inference/models.hpp"
 #include "training/stop_after.hpp"
 
@@ -39,8 +40,8 @@ Network network_for(const Dataset& data, const Experiment& experiment) {
   ModelInfo info;
   info.fields.input().type = {data.train.samples.dtype,
                        {data.train.samples.shape.begin() + 1, data.train.samples.shape.end()}};
-  info.fields.input().mean = data.mean;
-  info.fields.input().stddev = data.stddev;
+  info.fields.input().mean = data.fields.input().mean;
+  info.fields.input().stddev = data.fields.input().stddev;
   info.fields.target().names = data.fields.target().names;
   return Network(experiment, info);
 }
@@ -62,7 +63,7 @@ std::vector<std::vector<float>> weights_of(const Network& network) {
 class InOrder : public BatchSource {
  public:
   InOrder(const Split& split, std::vector<int64_t> sizes) : split_(split), sizes_(std::move(sizes)) {}
-  int64_t read(int64_t step, std::span<std::byte> samples, std::span<std::byte> targets) override {
+  int64_t read(int64_t step, const BatchRoom& room) override {
     if (asked_ == 0) first_ = step;
     CHECK(step == first_ + asked_);
     ++asked_;
@@ -71,9 +72,10 @@ class InOrder : public BatchSource {
     for (std::size_t i = 0; i < batch; ++i) first += sizes_[i];
     const int64_t rows = sizes_[batch];
     const std::size_t bytes = split_.samples.bytes() / static_cast<std::size_t>(split_.rows());
-    std::memcpy(samples.data(), split_.values.data() + static_cast<std::size_t>(first) * bytes,
+    std::memcpy(room.samples.data(), split_.values.data() + static_cast<std::size_t>(first) * bytes,
                 static_cast<std::size_t>(rows) * bytes);
-    std::memcpy(targets.data(), split_.labels.data() + first, static_cast<std::size_t>(rows) * sizeof(int32_t));
+    const std::vector<int32_t> labels = labels_of(split_);
+    std::memcpy(room.fields.front().data(), labels.data() + first, static_cast<std::size_t>(rows) * sizeof(int32_t));
     if (step - first_ == fails_at) throw std::runtime_error("the generator broke");
     return rows;
   }
@@ -93,6 +95,13 @@ Dataset with_batches(const Dataset& data, std::shared_ptr<BatchSource> batches, 
   set.train.samples.shape.front() = steps * 32;
   set.batches = std::move(batches);
   return set;
+}
+
+template <class Change>
+void change_labels(Dataset& set, const Change& change) {
+  std::vector<int32_t> labels = labels_of(set.train);
+  change(labels);
+  set.train.fields[kLabelField] = fields::class_values(labels);
 }
 
 }  // namespace
@@ -351,13 +360,13 @@ TEST_CASE("arrays that can't be learnt are refused") {
     return message_of([&] { network.train(std::move(data)); });
   };
   const auto has = [](const std::string& text) { return Contains(text); };
-  CHECK_THAT(refused([](Dataset& d) { d.train.labels[3] = 10; }), has("label of row 3") && has("labels are 0 to 9"));
-  CHECK_THAT(refused([](Dataset& d) { d.train.labels[0] = -1; }), has("is -1"));
-  CHECK_THAT(refused([](Dataset& d) { d.train.labels.pop_back(); }), has("200 samples and 199 labels"));
+  CHECK_THAT(refused([](Dataset& d) { change_labels(d, [](auto& all) { all[3] = 10; }); }), has("label of row 3") && has("labels are 0 to 9"));
+  CHECK_THAT(refused([](Dataset& d) { change_labels(d, [](auto& all) { all[0] = -1; }); }), has("is -1"));
+  CHECK_THAT(refused([](Dataset& d) { change_labels(d, [](auto& all) { all.pop_back(); }); }), has("200 samples and 199 labels"));
   CHECK_THAT(refused([](Dataset& d) { d.train.values.pop_back(); }), has("bytes"));
   CHECK_THAT(refused([](Dataset& d) { d.train.samples.shape = {200, 28, 28}; }), has("takes samples of u8[1, 28, 28]"));
   CHECK_THAT(refused([](Dataset& d) { d.train.samples.shape[0] = 0; }), has("empty"));
-  CHECK_THAT(refused([](Dataset& d) { d.classes = 9; }), has("10 outputs"));
+  CHECK_THAT(refused([](Dataset& d) { d.fields.target().names.pop_back(); }), has("10 outputs"));
   CHECK_THAT(refused([](Dataset& d) { d.test = {}; }), has("no test samples"));
   CHECK_THAT(refused([](Dataset&) {}, {{"data.batch_size", "300"}}), has("larger than the 200 training samples"));
 }

@@ -6,6 +6,8 @@
 #include <map>
 #include <span>
 
+#include "fields/kind.hpp"
+#include "fields/values.hpp"
 #include "onnx_files.hpp"
 
 using namespace gpunn;
@@ -376,13 +378,13 @@ TEST_CASE("a constant is trained where it is a parameter of the file") {
   }
   Dataset data;
   data.name = kArrays;
-  data.fields.target().count() = 2;
+  data.fields.target() = fields::target_field("class", {"0", "1"});
   data.unwatched = true;
   const Floats samples = {1, 2, 3, -1, 0, 1, 2, 2};
   data.train.samples = {DType::f32, {4, 2, 1, 1}};
   const auto bytes = std::as_bytes(std::span(samples));
   data.train.values.assign(bytes.begin(), bytes.end());
-  data.train.labels = {0, 1, 1, 0};
+  data.train.fields[kLabelField] = fields::class_values({0, 1, 1, 0});
   network.train(data, {});
   for (const NetworkTensor& tensor : network.tensors()) {
     CAPTURE(tensor.name);

@@ -19,10 +19,12 @@ namespace {
 
 ModelInfo photos() {
   ModelInfo info;
+  info.fields.input().kind = "image";
   info.fields.input().type = {DType::u8, {3, 32, 24}};
   info.fields.input().mean = {0.1, 1.0 / 3, 1e-300};
   info.fields.input().stddev = {0.25, 0.2, 3};
   info.fields.input().fit = {.crop = true, .shorter_side = 40};
+  info.fields.target().kind = "class";
   info.fields.target().names = {"cat", "d\"og\n", "\xC3\xA9t\xC3\xA9"};
   info.data.name = "image_folder";
   info.data.source = "/home/me/photos";
@@ -43,30 +45,30 @@ std::string with(std::string text, const std::string& from, const std::string& t
 TEST_CASE("a model's description comes back as it was written") {
   const ModelInfo info = photos(), found = parse_model_info(model_info_text(info));
   CHECK(found.task == "classification");
-  CHECK(found.input.name == "image");
-  CHECK(found.input.type == info.fields.input().type);
-  CHECK(found.input.mean == info.fields.input().mean);  // to the bit
-  CHECK(found.input.stddev == info.fields.input().stddev);
-  CHECK(found.input.fit.crop);
-  CHECK(found.input.fit.shorter_side == 40);
-  CHECK_FALSE(found.input.light_on_dark);
-  CHECK(found.outputs == info.fields.target().names);
+  CHECK(found.fields.input().name == "image");
+  CHECK(found.fields.input().type == info.fields.input().type);
+  CHECK(found.fields.input().mean == info.fields.input().mean);  // to the bit
+  CHECK(found.fields.input().stddev == info.fields.input().stddev);
+  CHECK(found.fields.input().fit.crop);
+  CHECK(found.fields.input().fit.shorter_side == 40);
+  CHECK_FALSE(found.fields.input().light_on_dark);
+  CHECK(found.fields.target().names == info.fields.target().names);
   CHECK(found.data.source == info.data.source);
   CHECK(found.data.train == info.data.train);
   CHECK(found.data.validation == gpunn::PartDigest{});
   CHECK(found.data.test == info.data.test);
 
   ModelInfo table = photos();
-  table.input.type = {DType::f32, {3}};
-  table.input.names = {"a", "b", ""};
-  CHECK(parse_model_info(model_info_text(table)).input.names == table.input.names);
+  table.fields.input().type = {DType::f32, {3}};
+  table.fields.input().names = {"a", "b", ""};
+  CHECK(parse_model_info(model_info_text(table)).fields.input().names == table.fields.input().names);
 
-  CHECK(found.output_ids.empty());
+  CHECK(found.fields.target().ids.empty());
   gpunn::ModelInfo detector = info;
-  detector.output_ids.assign(detector.outputs.size(), -7);
-  CHECK(parse_model_info(model_info_text(detector)).output_ids == detector.output_ids);
-  detector.output_ids.push_back(1);
-  CHECK_THROWS_WITH(parse_model_info(model_info_text(detector)), Contains("'output_ids': expected a whole number for"));
+  detector.fields.target().ids.assign(detector.fields.target().names.size(), -7);
+  CHECK(parse_model_info(model_info_text(detector)).fields.target().ids == detector.fields.target().ids);
+  detector.fields.target().ids.push_back(1);
+  CHECK_THROWS_WITH(parse_model_info(model_info_text(detector)), Contains("'fields[1].ids': expected a whole number for"));
   CHECK_FALSE(found.photographs);
   ModelInfo enlarger = photos();
   enlarger.photographs = {.scale = 4, .colours = gpunn::ColourPlanes::rgb, .input = gpunn::ModelInput::enlarged};
@@ -76,8 +78,8 @@ TEST_CASE("a model's description comes back as it was written") {
                     Contains("'photographs.colours': expected 'luma' or 'rgb'"));
 
   ModelInfo latin = photos();
-  latin.outputs[0] = "caf\xE9";  // no UTF-8
-  CHECK(parse_model_info(model_info_text(latin)).outputs[0] == gpunn::storage::as_utf8("caf\xE9"));
+  latin.fields.target().names[0] = "caf\xE9";  // no UTF-8
+  CHECK(parse_model_info(model_info_text(latin)).fields.target().names[0] == gpunn::storage::as_utf8("caf\xE9"));
 }
 
 TEST_CASE("a description that is damaged or lies is refused, naming what is wrong") {
@@ -92,17 +94,19 @@ TEST_CASE("a description that is damaged or lies is refused, naming what is wron
   const Case c = GENERATE_COPY(
       Case{"[]", "expected an object"}, Case{"null", "expected an object"}, Case{"{}", "'task' is missing"},
       Case{with(good, "\"task\":\"classification\"", "\"task\":7"), "'task': expected a text"},
-      Case{with(good, "\"dtype\":\"u8\"", "\"dtype\":\"i64\""), "'input.dtype': expected 'u8' or 'f32'"},
-      Case{with(good, "[3,32,24]", "[]"), "'input.shape': expected 1 to 7 dimensions"},
-      Case{with(good, "[3,32,24]", "[3,0,24]"), "'input.shape[1]': expected a whole number from 1"},
-      Case{with(good, "[3,32,24]", "[3,-32,24]"), "'input.shape[1]'"},
-      Case{with(good, "[3,32,24]", "[3,1000000000000,1000000000000]"), "'input.shape'"},
-      Case{with(good, "[3,32,24]", "[3,1.5,24]"), "'input.shape[1]'"},
-      Case{with(good, "[3,32,24]", "[4,32,24]"), "'input.mean': expected 4 numbers"},
-      Case{with(good, "0.25", "0"), "'input.stddev': expected 3 numbers"},
-      Case{with(good, "0.25", "1e999"), "it is not JSON"}, Case{with(good, "0.25", "null"), "'input.stddev[0]'"},
-      Case{with(good, "\"columns\":[]", "\"columns\":[\"a\"]"), "'input.names': expected no names, or 3"},
-      Case{with(good, "\"crop\":true", "\"crop\":1"), "'input.fit.crop': expected true or false"},
+      Case{with(good, "\"dtype\":\"u8\"", "\"dtype\":\"i7\""), "'fields[0].dtype': expected a dtype"},
+      Case{with(good, "[3,32,24]", "[]"), "'fields[0].shape': expected 1 to 7 dimensions"},
+      Case{with(good, "[3,32,24]", "[3,0,24]"), "'fields[0].shape[1]': expected a whole number from 1"},
+      Case{with(good, "[3,32,24]", "[3,-32,24]"), "'fields[0].shape[1]'"},
+      Case{with(good, "[3,32,24]", "[3,1000000000000,1000000000000]"), "'fields[0].shape'"},
+      Case{with(good, "[3,32,24]", "[3,1.5,24]"), "'fields[0].shape[1]'"},
+      Case{with(good, "[3,32,24]", "[4,32,24]"), "'fields[0].mean': expected 4 numbers"},
+      Case{with(good, "0.25", "0"), "'fields[0].stddev': expected 3 numbers"},
+      Case{with(good, "0.25", "1e999"), "it is not JSON"}, Case{with(good, "0.25", "null"), "'fields[0].stddev[0]'"},
+      Case{with(good, "\"kind\":\"image\"", "\"kind\":7"), "'fields[0].kind': expected a text"},
+      Case{with(good, "\"role\":\"input\"", "\"role\":\"output\""), "'fields[0].role': expected 'input' or"},
+      Case{with(good, "\"role\":\"input\"", "\"role\":\"id\""), "'fields': expected an input and a target"},
+      Case{with(good, "\"crop\":true", "\"crop\":1"), "'fields[0].fit.crop': expected true or false"},
       Case{with(good, "\"cat\"", "[[[[[[1]]]]]]"), "nested"}, Case{with(good, "ffffffff", "-fffffff"), "hexadecimal"},
       Case{with(good, "ffffffff", "ffff"), "'data.parts.train.samples': expected 8 hexadecimal digits"},
       Case{with(good, "\"rows\":100", "\"rows\":-1"), "'data.parts.train.rows'"},

@@ -1,5 +1,6 @@
 // Streaming on a backend whose streams run at the same time, each as slow as a test wants it: where a wait is missing,
 // a step trains on the wrong rows.
+#include "fields/values.hpp"
 #include "training/batch_stream.hpp"
 
 #include <algorithm>
@@ -130,6 +131,8 @@ TEST_CASE("a streamed session may be left at any moment") {
 
 namespace {
 
+const std::vector<training::DeviceField> kClasses = {{.name = kLabelField, .row = {DType::i32, {}}}};
+
 // A stream on its own, whose rows are looked at in the ring.
 struct Ring {
   plugins::PluginRegistry registry{{GPUNN_TRAINING_SAMPLE_DIR}};
@@ -142,8 +145,13 @@ struct Ring {
   explicit Ring(int64_t rows, const training::Sampling& how) : sampling(how) {
     split.samples = {DType::u8, {rows, 3}};
     for (int64_t i = 0; i < 3 * rows; ++i) split.values.push_back(static_cast<std::byte>(i));
-    for (int64_t i = 0; i < rows; ++i) split.labels.push_back(static_cast<int32_t>(i));
-    type = {"train", split.samples, training::lay_out_ring(split.samples, 1, sampling.batch, backend.info().alignment)};
+    std::vector<int32_t> classes;
+    for (int64_t i = 0; i < rows; ++i) classes.push_back(static_cast<int32_t>(i));
+    split.fields[kLabelField] = fields::class_values(classes);
+    type.name = "train";
+    type.samples = split.samples;
+    type.fields = kClasses;
+    type.ring = training::lay_out_ring(split.samples, kClasses, sampling.batch, backend.info().alignment);
   }
 
   // The labels of a step's batch, -1 where none is.
@@ -166,7 +174,7 @@ struct Ring {
   }
 
   training::Standardisers standardisers() const {
-    return {.samples = {split.samples, {}, {}}, .targets = {{DType::i32, {split.rows()}}, {}, {}}};
+    return {.samples = {split.samples, {}, {}}, .fields = {{{DType::i32, {split.rows()}}, {}, {}}}};
   }
 
   std::vector<int32_t> expected(int64_t step) const {
@@ -216,7 +224,7 @@ TEST_CASE("a stream ends where it was told to") {
 }
 
 TEST_CASE("large batches go in groups of one") {
-  const training::BatchRing ring = training::lay_out_ring({DType::u8, {1000, 3, 512, 512}}, 1, 64, 256);
+  const training::BatchRing ring = training::lay_out_ring({DType::u8, {1000, 3, 512, 512}}, kClasses, 64, 256);
   CHECK(ring.group == 1);
   CHECK(ring.samples == TensorType{DType::u8, {128, 3, 512, 512}});
   CHECK(ring.index_at * 4 % 256 == 0);

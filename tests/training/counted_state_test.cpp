@@ -10,6 +10,8 @@
 
 #include "catch.hpp"
 #include "common/files.hpp"
+#include "fields/kind.hpp"
+#include "fields/values.hpp"
 #include "training/fixtures.hpp"
 #include "training/schedule/schedule.hpp"
 #include "training/session.hpp"
@@ -68,15 +70,15 @@ Dataset sine_rows(int64_t rows) {
   Dataset set;
   set.train.samples = {DType::f32, {rows, 3}};
   set.train.values.resize(set.train.samples.bytes());
-  set.train.labels.resize(static_cast<std::size_t>(rows));
+  std::vector<int32_t> classes(static_cast<std::size_t>(rows));
   auto* const values = reinterpret_cast<float*>(set.train.values.data());
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t k = 0; k < 3; ++k) values[i * 3 + k] = static_cast<float>(std::sin(static_cast<double>(i * 3 + k)));
-    set.train.labels[static_cast<std::size_t>(i)] = static_cast<int32_t>(i % 2);
+    classes[static_cast<std::size_t>(i)] = static_cast<int32_t>(i % 2);
   }
   set.name = kArrays;
-  set.fields.target().count() = 2;
-  set.fields.target().names = {"0", "1"};
+  set.fields.target() = fields::target_field("class", {"0", "1"});
+  set.train.fields[kLabelField] = fields::class_values(classes);
   set.unwatched = true;
   return set;
 }

@@ -159,7 +159,7 @@ TEST_CASE("an evaluation normalises by the running statistics and leaves them al
       const double y = (x - mean[channel]) / std::sqrt(variance[channel] + 1e-5) * gamma[channel] + beta[channel];
       for (std::size_t k = 0; k < 2; ++k) logit[k] += weight[k * 2 + channel] * y;
     }
-    const auto label = static_cast<std::size_t>(set.test.labels[static_cast<std::size_t>(row)]);
+    const auto label = static_cast<std::size_t>(labels_of(set.test)[static_cast<std::size_t>(row)]);
     expected += std::log(std::exp(logit[0]) + std::exp(logit[1])) - logit[label];
   }
   CHECK(near(loss, expected / static_cast<double>(set.test.rows())));

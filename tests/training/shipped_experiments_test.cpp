@@ -9,6 +9,8 @@
 
 #include "catch.hpp"
 #include "compiler/memory_plan.hpp"
+#include "fields/kind.hpp"
+#include "fields/values.hpp"
 #include "training/frozen_features.hpp"
 #include "training/layout.hpp"
 #include "training/programs.hpp"
@@ -21,8 +23,7 @@ namespace {
 struct Kind {
   TensorType samples;
   int64_t outputs = 0;
-  int64_t target_size = 0;  // 0: as many
-  int64_t targets() const { return target_size > 0 ? target_size : outputs; }
+  Shape target = {};  // of one sample; empty: that of the task's kind
 };
 
 // What data/registry.cpp would load.
@@ -39,7 +40,7 @@ Kind kind_of(const Experiment& experiment) {
     const int64_t channels = boxes->channels == 1 ? 1 : 3;
     return {{DType::u8, {2000, channels, boxes->image_size.at(0), boxes->image_size.at(1)}},
             10,
-            boxes->most_boxes * kBoxNumbers};
+            {boxes->most_boxes, kBoxNumbers}};
   }
   if (const auto* images = std::get_if<ImageFolderSet>(&experiment.data.kind)) {
     return {{DType::u8, {2000, images->channels, images->image_size.at(0), images->image_size.at(1)}}, 10};
@@ -52,7 +53,8 @@ Kind kind_of(const Experiment& experiment) {
   const int64_t channels = settings->colours == ColourPlanes::luma ? 1 : 3;
   const int64_t side = settings->patch_size / (settings->input == ModelInput::small ? settings->scale : 1);
   return {{DType::f32, {settings->patches, channels, side, side}},
-          channels * settings->patch_size * settings->patch_size};
+          channels * settings->patch_size * settings->patch_size,
+          {channels, settings->patch_size, settings->patch_size}};
 }
 
 uint64_t planned_bytes(const graph::Graph& program) {
@@ -81,12 +83,15 @@ TEST_CASE("each experiment of the project can be planned") {
         .total_steps = 10,
         .buffers = training::lay_out(nn::model_buffers(experiment.model, sample), 256),
         .frozen = frozen.get()};
-    const graph::Graph step =
-        training::training_program(context, training::split_type("train", experiment, kind.samples, kind.targets()));
+    Schema schema;
+    schema.target() = fields::target_field(tasks::find(experiment.task).target_kind(), fields::numbered(kind.outputs));
+    if (!kind.target.empty()) schema.target().type.shape = kind.target;
+    Split split;
+    split.samples = kind.samples;
+    const graph::Graph step = training::training_program(context, training::split_type("train", schema, split));
     CHECK(step.nodes().size() > 10);
     CHECK(planned_bytes(step) > 0);
-    CHECK(planned_bytes(training::evaluation_program(
-              context, training::split_type("test", experiment, kind.samples, kind.targets()), 100)) > 0);
+    CHECK(planned_bytes(training::evaluation_program(context, training::split_type("test", schema, split), 100)) > 0);
     ++count;
   }
   CHECK(count >= 15);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "catch.hpp"
+#include "fields/values.hpp"
 #include "storage/safetensors.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/fixtures.hpp"
@@ -68,7 +69,7 @@ TEST_CASE("a residual network of PyTorch's gives PyTorch's probabilities") {
   Dataset dataset = training::load_for(experiment.data, EvaluationPart::test);
   dataset.test.samples = tensor(file, "fixture.samples").type;
   dataset.test.values = tensor(file, "fixture.samples").values;
-  dataset.test.labels.assign(5, 0);
+  dataset.test.fields[kLabelField] = fields::class_values(std::vector<int32_t>(5));
   training::Session session = training::Session::open(experiment, std::move(dataset));
   const auto start = training::find_start(experiment, training::sample_shape(session.dataset()));
   REQUIRE(start);
