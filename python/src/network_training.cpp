@@ -80,9 +80,7 @@ class LentUser {
 };
 
 // Numbers come in f64, as _arrays.py converts them.
-DType batch_dtype(const Field& target) {
-  return target.kind == "numbers" ? DType::f64 : target.type.dtype;
-}
+DType batch_dtype(const Field& target) { return target.kind == "numbers" ? DType::f64 : target.type.dtype; }
 
 // Batches from `next(step)`, which returns (samples, targets) that were checked, contiguous and of the right types. It
 // is called on the thread that waits for the training, as callbacks are: Ctrl-C reaches it there.
@@ -167,8 +165,7 @@ void train(PythonNetwork& self, const PackedArray& samples, const nb::object& ta
   } else {
     set->train.samples = type_of(samples);
     set->train.samples.shape.front() = rows;
-    set->batches = batches = std::make_shared<PythonBatches>(
-        next, self.user, batch_dtype(set->fields.target()));
+    set->batches = batches = std::make_shared<PythonBatches>(next, self.user, batch_dtype(set->fields.target()));
   }
   if (val_samples) {
     set->validation = part_of(*val_samples, val_targets);

@@ -3,7 +3,7 @@
 #include <gpunn/error.hpp>
 #include <gpunn/words.hpp>
 
-#include "common/text.hpp"
+#include <algorithm>
 
 namespace gpunn::fields {
 
@@ -43,13 +43,27 @@ FieldValues Kind::read(const ArraySource& array) const {
               ExitCode::usage);
 }
 
-const std::vector<const Kind*>& kinds() {
-  static const std::vector<const Kind*> all = {
+namespace {
+
+std::vector<const Kind*>& known_kinds() {
+  static std::vector<const Kind*> all = {
 #define GPUNN_FAMILY(name) &name##_kind(),
 #include "field_kinds.inc"
 #undef GPUNN_FAMILY
   };
   return all;
+}
+
+}  // namespace
+
+const std::vector<const Kind*>& kinds() { return known_kinds(); }
+
+void add(const Kind& kind) {
+  if (std::ranges::find(kinds(), kind.name(), &Kind::name) != kinds().end()) {
+    throw Error("there is a kind of field '" + std::string(kind.name()) + "' already; choose another name",
+                ExitCode::usage);
+  }
+  known_kinds().push_back(&kind);
 }
 
 const Kind& find(std::string_view name) {

@@ -25,8 +25,8 @@ struct RowGroup {
 class Kind {
  public:
   virtual ~Kind() = default;
-  virtual std::string_view name() const = 0;                   // Field::kind
-  virtual std::string_view help() const = 0;                   // one clause: the values of a sample
+  virtual std::string_view name() const = 0;                    // Field::kind
+  virtual std::string_view help() const = 0;                    // one clause: the values of a sample
   virtual std::string of_sample(const Field& field) const = 0;  // "a class a sample", for messages
   virtual std::string amount(const Field& field) const = 0;     // "10 classes", for messages
   virtual std::string_view data() const = 0;                    // data sets that have it: "images with boxes"
@@ -61,6 +61,8 @@ class Kind {
 };
 
 const std::vector<const Kind*>& kinds();
+// Adds a kind of the program, which must outlive all uses. Throws Error(usage) if there is a kind of this name.
+void add(const Kind& kind);
 const Kind& find(std::string_view name);  // throws Error(usage) if there is none
 inline const Kind& kind_of(const Field& field) { return find(field.kind); }
 inline Field target_field(std::string_view kind, std::vector<std::string> names) {

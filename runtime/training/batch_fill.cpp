@@ -23,7 +23,7 @@ BatchFill fill_from_split_part(const Split& split, const SplitType& type, const 
                                const data::SampleVariation* variation) {
   struct From {
     const std::byte* values;
-    int64_t numbers;                    // of a row
+    int64_t numbers;                   // of a row
     std::size_t from_bytes, to_bytes;  // of a row
   };
   std::vector<From> from;
@@ -77,7 +77,8 @@ BatchFill fill_from_part(BatchFill whole, const SplitType& type, int64_t rows, d
     const int64_t count = std::clamp<int64_t>(all - part.begin, 0, part.count());
     const auto copy = [&](std::span<const std::byte> array, std::span<std::byte> to) {
       const std::size_t bytes = array.size() / static_cast<std::size_t>(rows);
-      const auto rows_of_part = array.subspan(static_cast<std::size_t>(part.begin) * bytes, static_cast<std::size_t>(count) * bytes);
+      const auto rows_of_part =
+          array.subspan(static_cast<std::size_t>(part.begin) * bytes, static_cast<std::size_t>(count) * bytes);
       std::ranges::copy(rows_of_part, to.begin());
     };
     copy(from->room().samples, room.samples);

@@ -84,7 +84,8 @@ ValueId add_field_of_batch(Graph& g, const DeviceField& field, ValueId rows) {
   if (field.normalised) {
     const Shape channels{field.row.shape.at(0), 1, 1};
     const auto numbers = [&](const char* what) {
-      const ValueId all = g.add_value(normalisation_variable(field.name, what), {DType::f32, {channels[0]}}, Storage::data);
+      const ValueId all =
+          g.add_value(normalisation_variable(field.name, what), {DType::f32, {channels[0]}}, Storage::data);
       return g.add_view("batch." + field.name, all, {DType::f32, channels});
     };
     const ValueId pixels = add_converted(g, field.name, rows, DType::f32);

@@ -10,8 +10,8 @@ constexpr int64_t kMostBatches = 32;  // of a group; as many steps as one launch
 constexpr int64_t kGroupBytes = int64_t{32} << 20;
 
 // With so many batches a group.
-BatchRing ring_of_groups(const TensorType& samples, const std::vector<DeviceField>& fields, int64_t batch, int64_t group,
-                         uint64_t alignment) {
+BatchRing ring_of_groups(const TensorType& samples, const std::vector<DeviceField>& fields, int64_t batch,
+                         int64_t group, uint64_t alignment) {
   BatchRing ring;
   ring.batch = batch;
   ring.group = group;
@@ -33,7 +33,8 @@ BatchRing ring_of_groups(const TensorType& samples, const std::vector<DeviceFiel
 
 }  // namespace
 
-BatchRing lay_out_ring(const TensorType& split, const std::vector<DeviceField>& fields, int64_t batch, uint64_t alignment, bool slow) {
+BatchRing lay_out_ring(const TensorType& split, const std::vector<DeviceField>& fields, int64_t batch,
+                       uint64_t alignment, bool slow) {
   if (slow) return ring_of_groups(split, fields, batch, 1, alignment);
   TensorType one = split;
   one.shape[0] = batch;
@@ -42,7 +43,8 @@ BatchRing lay_out_ring(const TensorType& split, const std::vector<DeviceField>& 
   return ring_of_groups(split, fields, batch, group, alignment);
 }
 
-BatchRing ring_of_source(const TensorType& samples, const std::vector<DeviceField>& fields, int64_t batch, uint64_t alignment) {
+BatchRing ring_of_source(const TensorType& samples, const std::vector<DeviceField>& fields, int64_t batch,
+                         uint64_t alignment) {
   BatchRing ring = ring_of_groups(samples, fields, batch, 1, alignment);
   ring.varied = true;
   return ring;

@@ -92,8 +92,9 @@ Standardisers DataFeed::standardisers(const SplitType& type, const Split& split)
     const Field& field = *dataset_.fields.find(wanted.name);
     const auto values = split.fields.find(wanted.name);
     const bool brought = dataset_.batches != nullptr && values == split.fields.end();
-    const DType dtype = brought ? dataset_.batches->dtype_of(field)
-                                : values == split.fields.end() ? wanted.row.dtype : values->second.type.dtype;
+    const DType dtype = brought                        ? dataset_.batches->dtype_of(field)
+                        : values == split.fields.end() ? wanted.row.dtype
+                                                       : values->second.type.dtype;
     result.fields.push_back(field_standardiser(field, dtype));
   }
   return result;

@@ -49,7 +49,7 @@ void require_divisible(const Experiment& experiment, Ranks ranks);
 struct PickedRows {
   graph::ValueId samples = graph::kNoValue;  // of which `index` picks
   graph::ValueId index = graph::kNoValue;    // i32[rows]
-  std::vector<graph::ValueId> fields;     // SplitType::fields: of these rows, or of the split, of which `index` picks
+  std::vector<graph::ValueId> fields;  // SplitType::fields: of these rows, or of the split, of which `index` picks
   bool fields_are_picked = false;
   graph::ValueId count = graph::kNoValue;                           // i32 0-d: rows that count
   int64_t first = 0;                                                // the row of the step that `index` begins with

@@ -226,10 +226,10 @@ SummaryReport summarize_with_data(const Experiment& experiment) {
   training::require_augmentable(experiment, dataset);
   training::require_targets(experiment, dataset);
   const auto start = training::find_start(experiment, training::sample_shape(dataset));
-  SummaryReport report = summarize_step(
-      experiment, {.split = training::split_type("train", dataset.fields, dataset.train),
-                   .outputs = dataset.fields.target().count(),
-                   .steps = length.steps});
+  SummaryReport report =
+      summarize_step(experiment, {.split = training::split_type("train", dataset.fields, dataset.train),
+                                  .outputs = dataset.fields.target().count(),
+                                  .steps = length.steps});
   report.data = training::data_text(dataset);
   if (start) report.start = start->report.text();
   report.notice = training::joined(training::fallback_notice(dataset), report.notice);

@@ -27,10 +27,10 @@ void require_targets(const Experiment& experiment, const Dataset& dataset) {
     if (fitting.empty() && other->target_kind() == target.kind) fitting = other->name();
   }
   throw Error(experiment.file.string() + ": " + data::described(dataset) + " has " +
-                  fields::kind_of(target).of_sample(target) + ", the task " +
-                  experiment.task + " with the loss " + tasks::name_of(experiment.loss.type()) + " learns " +
-                  std::string(task.target()) + ", which the last layer '" + experiment.model.layers.back().name +
-                  "' gives; set task: " + fitting + ", or choose data with " + std::string(task.target()),
+                  fields::kind_of(target).of_sample(target) + ", the task " + experiment.task + " with the loss " +
+                  tasks::name_of(experiment.loss.type()) + " learns " + std::string(task.target()) +
+                  ", which the last layer '" + experiment.model.layers.back().name + "' gives; set task: " + fitting +
+                  ", or choose data with " + std::string(task.target()),
               ExitCode::usage);
 }
 

@@ -33,7 +33,8 @@ gpunn::Dataset two_classes(const std::vector<std::string>& names) {
   gpunn::Dataset set;
   set.name = "two";
   set.fields.target() = gpunn::fields::target_field("class", names.empty() ? gpunn::fields::numbered(2) : names);
-  set.train.fields[gpunn::kLabelField] = gpunn::fields::class_values({0, 0, 1, 0, 0, 1});  // four dark ones, two light ones
+  set.train.fields[gpunn::kLabelField] =
+      gpunn::fields::class_values({0, 0, 1, 0, 0, 1});  // four dark ones, two light ones
   set.train.samples = {gpunn::DType::u8, {6, 3, 24, 24}};
   for (const int32_t label : labels_of(set.train)) {
     for (const int value : {10, 20, 30}) {

@@ -323,5 +323,6 @@ TEST_CASE("real photographs are read as a folder of images") {
   }
   for (const double mean : set.fields.input().mean) CHECK(std::abs(mean - 0.46) < 0.06);
   config.test_fraction = 0.1;
-  CHECK(gpunn::summarize(load_dataset(config).test, set.fields).fields.at("label").counts == std::vector<int64_t>{100, 100});
+  CHECK(gpunn::summarize(load_dataset(config).test, set.fields).fields.at("label").counts ==
+        std::vector<int64_t>{100, 100});
 }

@@ -73,8 +73,7 @@ TEST_CASE("the real MNIST is read") {
   }
   const Dataset set = load_dataset(mnist_config("mnist", folder));
   check_real(set, 0.1307, 0.3081);
-  CHECK(first_of(labels_of(set.train), 8) ==
-        std::vector<int32_t>{5, 0, 4, 1, 9, 2, 1, 3});
+  CHECK(first_of(labels_of(set.train), 8) == std::vector<int32_t>{5, 0, 4, 1, 9, 2, 1, 3});
   CHECK(first_of(labels_of(set.test), 4) == std::vector<int32_t>{7, 2, 1, 0});
   check_digests(gpunn::data::mnist_row(), set.source);
 

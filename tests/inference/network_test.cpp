@@ -39,7 +39,7 @@ Dataset digits(const Overrides& more = {}) {
 Network network_for(const Dataset& data, const Experiment& experiment) {
   ModelInfo info;
   info.fields.input().type = {data.train.samples.dtype,
-                       {data.train.samples.shape.begin() + 1, data.train.samples.shape.end()}};
+                              {data.train.samples.shape.begin() + 1, data.train.samples.shape.end()}};
   info.fields.input().mean = data.fields.input().mean;
   info.fields.input().stddev = data.fields.input().stddev;
   info.fields.target().names = data.fields.target().names;
@@ -360,9 +360,11 @@ TEST_CASE("arrays that can't be learnt are refused") {
     return message_of([&] { network.train(std::move(data)); });
   };
   const auto has = [](const std::string& text) { return Contains(text); };
-  CHECK_THAT(refused([](Dataset& d) { change_labels(d, [](auto& all) { all[3] = 10; }); }), has("label of row 3") && has("labels are 0 to 9"));
+  CHECK_THAT(refused([](Dataset& d) { change_labels(d, [](auto& all) { all[3] = 10; }); }),
+             has("label of row 3") && has("labels are 0 to 9"));
   CHECK_THAT(refused([](Dataset& d) { change_labels(d, [](auto& all) { all[0] = -1; }); }), has("is -1"));
-  CHECK_THAT(refused([](Dataset& d) { change_labels(d, [](auto& all) { all.pop_back(); }); }), has("200 samples and 199 labels"));
+  CHECK_THAT(refused([](Dataset& d) { change_labels(d, [](auto& all) { all.pop_back(); }); }),
+             has("200 samples and 199 labels"));
   CHECK_THAT(refused([](Dataset& d) { d.train.values.pop_back(); }), has("bytes"));
   CHECK_THAT(refused([](Dataset& d) { d.train.samples.shape = {200, 28, 28}; }), has("takes samples of u8[1, 28, 28]"));
   CHECK_THAT(refused([](Dataset& d) { d.train.samples.shape[0] = 0; }), has("empty"));

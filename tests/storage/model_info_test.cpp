@@ -68,7 +68,8 @@ TEST_CASE("a model's description comes back as it was written") {
   detector.fields.target().ids.assign(detector.fields.target().names.size(), -7);
   CHECK(parse_model_info(model_info_text(detector)).fields.target().ids == detector.fields.target().ids);
   detector.fields.target().ids.push_back(1);
-  CHECK_THROWS_WITH(parse_model_info(model_info_text(detector)), Contains("'fields[1].ids': expected a whole number for"));
+  CHECK_THROWS_WITH(parse_model_info(model_info_text(detector)),
+                    Contains("'fields[1].ids': expected a whole number for"));
   CHECK_FALSE(found.photographs);
   ModelInfo enlarger = photos();
   enlarger.photographs = {.scale = 4, .colours = gpunn::ColourPlanes::rgb, .input = gpunn::ModelInput::enlarged};

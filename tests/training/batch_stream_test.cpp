@@ -1,6 +1,5 @@
 // Streaming on a backend whose streams run at the same time, each as slow as a test wants it: where a wait is missing,
 // a step trains on the wrong rows.
-#include "fields/values.hpp"
 #include "training/batch_stream.hpp"
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 #include "catch.hpp"
 #include "common/files.hpp"
 #include "execution/trace_checks.hpp"
+#include "fields/values.hpp"
 #include "plugins/plugin.hpp"
 #include "training/fixtures.hpp"
 #include "training/samples/delayed.hpp"

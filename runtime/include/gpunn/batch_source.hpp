@@ -13,8 +13,9 @@ namespace gpunn {
 
 // Arrays for a batch, each with room for data.batch_size rows.
 struct BatchRoom {
-  std::span<std::byte> samples;              // of Split::samples' type
-  std::vector<std::span<std::byte>> fields;  // of the other fields, in the order of Dataset::fields; ids are not among them
+  std::span<std::byte> samples;  // of Split::samples' type
+  std::vector<std::span<std::byte>>
+      fields;  // of the other fields, in the order of Dataset::fields; ids are not among them
 };
 
 // Batches that a program supplies while it trains, instead of the training samples of a data set.
