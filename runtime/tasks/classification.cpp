@@ -21,11 +21,14 @@ namespace {
 
 constexpr int64_t kTop = 5;  // classes that top5_accuracy counts; with no more than these it is always 1
 
-double share_of(double rows, const Totals& totals) { return totals.count > 0 ? rows / totals.count : kUndefined; }
+double share_of(Total counted, const Accumulated& sums) {
+  const double rows = sums.total(Total::rows);
+  return rows > 0 ? sums.total(counted) / rows : kUndefined;
+}
 
-double share_correct(const Totals& totals) { return share_of(totals.correct, totals); }
+double share_correct(const Accumulated& sums) { return share_of(Total::correct, sums); }
 
-double share_in_top5(const Totals& totals) { return share_of(totals.correct5, totals); }
+double share_in_top5(const Accumulated& sums) { return share_of(Total::correct5, sums); }
 
 bool ends_in(const Experiment& experiment, const char* type) { return experiment.model.layers.back().type == type; }
 
@@ -88,9 +91,9 @@ class Classification : public Task {
   std::string_view target() const override { return "classes"; }
   std::span<const TaskMetric> metrics() const override {
     static const std::array<TaskMetric, 2> metrics = {
-        TaskMetric{.metric = {"accuracy", "accuracy", true, true}, .while_training = true, .of_totals = share_correct},
+        TaskMetric{.metric = {"accuracy", "accuracy", true, true}, .while_training = true, .of_sums = share_correct},
         TaskMetric{.metric = {"top5_accuracy", "top-5 accuracy", true, true},
-                   .of_totals = share_in_top5,
+                   .of_sums = share_in_top5,
                    .above_outputs = kTop}};
     return metrics;
   }
@@ -130,10 +133,10 @@ class Classification : public Task {
     return add_loss_to_classes(g, c, compared, add_class_targets(g, c.outputs, batch.label()));
   }
 
-  void add_to_totals(Graph& g, const TaskContext& c, const ModelOutputs& outputs, const Batch& batch, ValueId losses,
-                     ValueId totals) const override {
+  void add_to_totals(Graph& g, const TaskContext& c, const BatchResults& results, ValueId totals) const override {
+    const Batch& batch = results.batch;
     g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {},
-          {losses, batch.count, totals, add_scores(g, c, outputs), batch.label()});
+          {results.losses, batch.count, totals, add_scores(g, c, results.outputs), batch.label()});
   }
 
   // The largest of a row is the class that the model takes it for: the output itself, or 0 and it where it is one for

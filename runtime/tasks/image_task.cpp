@@ -62,11 +62,6 @@ ValueId ImageTask::add_evaluation_loss(Graph& g, const TaskContext& c, const Mod
   return add_training_loss(g, c, outputs, batch);
 }
 
-void ImageTask::add_to_totals(Graph& g, const TaskContext& /*context*/, const ModelOutputs& /*outputs*/,
-                              const Batch& batch, ValueId losses, ValueId totals) const {
-  g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {}, {losses, batch.count, totals});
-}
-
 ValueId ImageTask::add_scores(Graph& g, const TaskContext& /*context*/, const ModelOutputs& outputs) const {
   return flat(g, outputs.last);
 }

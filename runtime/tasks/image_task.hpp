@@ -18,8 +18,6 @@ class ImageTask : public Task {
                                    const Batch& batch) const override;
   graph::ValueId add_evaluation_loss(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
                                      const Batch& batch) const override;
-  void add_to_totals(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs, const Batch& batch,
-                     graph::ValueId losses, graph::ValueId totals) const override;
   graph::ValueId add_scores(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const override;
   gpunn_op prediction_op(const graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const override;
 

@@ -1,6 +1,7 @@
 #include "tasks/task.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/ops.h>
 #include <gpunn/words.hpp>
 
 #include <algorithm>
@@ -37,6 +38,26 @@ Decoded Task::decode(std::span<const float> predictions, const std::vector<std::
                                .probability = static_cast<double>(predictions[order[k]])});
   }
   return decoded;
+}
+
+void Task::add_to_totals(graph::Graph& g, const TaskContext& /*context*/, const BatchResults& results,
+                         graph::ValueId totals) const {
+  g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {}, {results.losses, results.batch.count, totals});
+}
+
+std::vector<Accumulator> accumulators_of(const Task& task, const TaskContext& context, Phase phase) {
+  std::vector<Accumulator> found = {{kTotals,
+                                     {DType::f64, {4}},
+                                     [&task](graph::Graph& g, const TaskContext& c, const BatchResults& results,
+                                             graph::ValueId sum) { task.add_to_totals(g, c, results, sum); }}};
+  for (const TaskMetric& metric : task.metrics()) {
+    if (metric.accumulators == nullptr || (phase == Phase::training && !metric.while_training)) continue;
+    for (Accumulator& one : metric.accumulators(context)) {
+      const bool is_new = std::ranges::find(found, one.name, &Accumulator::name) == found.end();
+      if (is_new) found.push_back(std::move(one));
+    }
+  }
+  return found;
 }
 
 const std::vector<const Task*>& all() {

@@ -18,18 +18,13 @@
 
 #include "fields/kind.hpp"
 #include "graph/graph.hpp"
+#include "tasks/accumulator.hpp"
 #include "tasks/batch.hpp"
 #include "tasks/detection/boxes.hpp"
 
 namespace gpunn::tasks {
 
 struct FrozenFeatures;
-
-// The totals that METRICS_ACCUMULATE adds up over the rows of some batches, on the device.
-struct Totals {
-  double loss = 0, correct = 0, correct5 = 0, count = 0;
-  double mean_loss() const { return count > 0 ? loss / count : 0; }
-};
 
 // For rows whose targets are images: the model's inputs, [rows, C, H, W] with input_shape for one, and the shape of a
 // target.
@@ -62,12 +57,13 @@ class RowMetric {
   virtual std::vector<double> by_output() const { return {}; }
 };
 
-// A metric of a task with the way to it: from the totals that the device keeps, or on the host from each row of an
+// A metric of a task with the way to it: from accumulators that the device keeps, or on the host from each row of an
 // evaluation.
 struct TaskMetric {
   Metric metric;
-  bool while_training = false;  // of the batches of a training, too; from totals alone
-  double (*of_totals)(const Totals& totals) = nullptr;
+  bool while_training = false;  // also measured on the batches of training; not a metric of rows
+  double (*of_sums)(const Accumulated& sums) = nullptr;
+  std::vector<Accumulator> (*accumulators)(const TaskContext& context) = nullptr;  // that of_sums() reads, but kTotals
   std::unique_ptr<RowMetric> (*of_rows)() = nullptr;
   int64_t above_outputs = 0;  // applies to models of more outputs than these
 };
@@ -120,15 +116,21 @@ class Task {
                                            const Batch& batch) const = 0;
   virtual graph::ValueId add_evaluation_loss(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
                                              const Batch& batch) const = 0;
-  // Adds the batch to the totals, f64[4].
-  virtual void add_to_totals(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
-                             const Batch& batch, graph::ValueId losses, graph::ValueId totals) const = 0;
+  // Adds a batch to kTotals: its losses and rows, and of a task that has ranks also those.
+  virtual void add_to_totals(graph::Graph& g, const TaskContext& context, const BatchResults& results,
+                             graph::ValueId totals) const;
   // f32[N, outputs] that ranks a row's outputs before they become a prediction; most often the output itself.
   virtual graph::ValueId add_scores(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const = 0;
   // The op, from f32[N, outputs] to the same, that makes predictions of the scores.
   virtual gpunn_op prediction_op(const graph::Graph& g, const TaskContext& context,
                                  const ModelOutputs& outputs) const = 0;
 };
+
+// The batches that metrics are of: those of an epoch of training, or of an evaluation.
+enum class Phase { training, evaluation };
+
+// kTotals, and the accumulators of the metrics that the phase measures; each name once.
+std::vector<Accumulator> accumulators_of(const Task& task, const TaskContext& context, Phase phase);
 
 const std::vector<const Task*>& all();
 const Task& find(std::string_view name);  // throws Error(usage) where there is none

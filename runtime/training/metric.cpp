@@ -17,13 +17,13 @@ double value_of(std::string_view monitor, const EpochReport& epoch) {
   return monitor == "loss" ? epoch.train_loss : epoch.train_scores.value(monitor);
 }
 
-Scores scores_of(const tasks::Task& task, Of which, const tasks::Totals& totals, int64_t outputs) {
+Scores scores_of(const tasks::Task& task, tasks::Phase phase, const tasks::Accumulated& sums, int64_t outputs) {
   std::vector<Score> scores;
   for (const tasks::TaskMetric& one : task.metrics()) {
-    if (which == Of::training && !one.while_training) continue;
+    if (phase == tasks::Phase::training && !one.while_training) continue;
     const bool applies = one.above_outputs == 0 || outputs > one.above_outputs;
-    const bool known = applies && one.of_totals != nullptr;
-    scores.push_back({one.metric, known ? one.of_totals(totals) : kUndefined, applies});
+    const bool known = applies && one.of_sums != nullptr;
+    scores.push_back({one.metric, known ? one.of_sums(sums) : kUndefined, applies});
   }
   return Scores(std::move(scores));
 }

@@ -5,6 +5,7 @@
 #include <gpunn/progress.hpp>
 #include <gpunn/training.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,6 +24,7 @@
 #include "training/programs.hpp"
 #include "training/schedule/schedule.hpp"
 #include "training/streamed_program.hpp"
+#include "training/sums.hpp"
 #include "training/training_length.hpp"
 #include "training/training_state.hpp"
 
@@ -30,8 +32,6 @@ namespace gpunn::training {
 
 class RowMetrics;
 class StepChecker;
-
-using tasks::Totals;
 
 // The outputs of the evaluation step for a batch of the test split, in host memory. Valid during the call.
 struct RowOutputs {
@@ -67,7 +67,7 @@ class Session {
   // The backend of a resumed run: its name, or "check:A,B" for a checked training.
   std::string backend_name() const;
   execution::Profiler* profiler() const { return profiler_; }  // may be null
-  // nullptr: this process trains alone. With a team, all ranks call train_steps, evaluate, totals and save_state alike.
+  // nullptr: this process trains alone. With a team, all ranks call train_steps, evaluate, sums and save_state alike.
   distributed::Team* team() const { return team_.get(); }
   Ranks ranks() const { return ranks_; }
   const ParameterLayout& layout() const { return state_->parameters(); }
@@ -114,8 +114,9 @@ class Session {
   std::optional<double> first_non_finite(graph::ValueId id);
 
   int64_t step();  // training steps done
-  Totals totals() const;
-  void reset_totals();
+  // What the training steps since the last reset_sums() have added up, over all ranks.
+  tasks::Accumulated sums() const;
+  void reset_sums();
   std::vector<float> losses(int64_t first, int64_t last) const;  // of the steps [first, last), at most kLossHistorySize
   // Of the gradients, likewise; empty where they are not recorded.
   std::vector<float> gradient_norms(int64_t first, int64_t last) const;
@@ -146,7 +147,9 @@ class Session {
   execution::RunnableProgram compile_training() const;
   LongWork evaluation_work() const;
   void advance(LongWork& work, int64_t batches);
+  SumVariables sums_of(tasks::Phase phase) const;
   void write_counters(int64_t step);
+  EvalReport report_of(const tasks::Accumulated& sums, std::chrono::steady_clock::time_point start) const;
   EvalReport evaluate_singles(const std::function<void(const RowOutputs&)>& look);
   // Of an evaluated row with a size of its own.
   struct SingleRow;

@@ -61,16 +61,20 @@ EvalReport Session::evaluate_by(StreamedProgram& program, Ranks ranks,
   const auto start = std::chrono::steady_clock::now();
   // A stream brings the batches of this rank alone.
   write_scalar<int64_t>(variables(), variable::kEvalStep, program.stream != nullptr ? 0 : ranks.rank);
-  variables().write(variable::kEvalTotals, bytes_of(std::vector<double>(4, 0.0)));
+  SumVariables sum_variables = sums_of(tasks::Phase::evaluation);
+  sum_variables.reset();
   const int64_t batches = data_->evaluation_batches(ranks);
   if (program.stream != nullptr) program.stream->seek(0, batches);
   program.run(batches, launch);
-  Totals totals = read_totals(variables(), variable::kEvalTotals);
-  if (ranks.world > 1) totals = over_ranks(team_.get(), totals);
+  const tasks::Accumulated sums = sum_variables.read(ranks.world > 1 ? team_.get() : nullptr);
+  return report_of(sums, start);
+}
+
+EvalReport Session::report_of(const tasks::Accumulated& sums, std::chrono::steady_clock::time_point start) const {
   return {.part = dataset().evaluated,
-          .loss = totals.mean_loss(),
-          .scores = scores_of(task(), Of::evaluation, totals, dataset().fields.target().count()),
-          .rows = static_cast<int64_t>(totals.count),
+          .loss = sums.mean_loss(),
+          .scores = scores_of(task(), tasks::Phase::evaluation, sums, dataset().fields.target().count()),
+          .rows = static_cast<int64_t>(sums.total(tasks::Total::rows)),
           .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
 }
 
@@ -92,9 +96,9 @@ std::unique_ptr<execution::RunnableProgram> Session::compile_single(const Single
 
 void Session::run_single(const SingleRow& row, execution::RunnableProgram& program, RowMetrics& metrics,
                          const std::function<void(const RowOutputs&)>& look) {
-  execution::Executable& executable = runner_->ready(program);  // first: it creates the counter and the totals
+  execution::Executable& executable = runner_->ready(program);  // first: it creates the counter and the sums
   write_scalar<int64_t>(variables(), variable::kEvalStep, 0);
-  if (row.index == 0) variables().write(variable::kEvalTotals, bytes_of(std::vector<double>(4, 0.0)));
+  if (row.index == 0) sums_of(tasks::Phase::evaluation).reset();
   executable.run();
   const auto read = [&](const char* name) { return values_of<float>(variables().read(row.prefix() + name)); };
   const std::vector<float> scores = read(variable::kRowScores), predictions = read(variable::kPredictions);
@@ -134,12 +138,7 @@ EvalReport Session::evaluate_singles(const std::function<void(const RowOutputs&)
       drop_single(row);
     }
   }
-  const Totals totals = read_totals(variables(), variable::kEvalTotals);
-  EvalReport report{.part = dataset().evaluated,
-                    .loss = totals.mean_loss(),
-                    .scores = scores_of(task(), Of::evaluation, totals, dataset().fields.target().count()),
-                    .rows = static_cast<int64_t>(totals.count),
-                    .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+  EvalReport report = report_of(sums_of(tasks::Phase::evaluation).read(nullptr), start);
   report.scores = metrics.put_into(report.scores);
   report.non_finite = metrics.non_finite();
   return report;

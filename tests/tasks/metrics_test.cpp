@@ -106,7 +106,7 @@ TEST_CASE("each task says what it needs, and its metrics have names of their own
     CHECK_FALSE(task->losses().empty());
     CHECK(task->has_labels() == (task->target_kind() == "class"));
     for (const TaskMetric& one : task->metrics()) {
-      CHECK((one.of_rows == nullptr) != (one.of_totals == nullptr));
+      CHECK((one.of_rows == nullptr) != (one.of_sums == nullptr));
       CHECK(monitored(one.metric.name).larger_is_better == one.metric.larger_is_better);
     }
   }

@@ -169,7 +169,8 @@ TEST_CASE("binary cross-entropy tells two classes apart with one output or with 
   session.train_steps(20 * session.steps_per_epoch());
   const EvalReport report = session.evaluate();
   CHECK(report.scores.value("accuracy") > 0.95);
-  CHECK(session.totals().correct > 0.85 * session.totals().count);  // since the first step
+  CHECK(session.sums().total(tasks::Total::correct) >
+        0.85 * session.sums().total(tasks::Total::rows));  // since the first step
 
   const std::vector<float> p = predictions_of(session);
   const std::vector<int32_t>& label = session.dataset().labels_of(test);

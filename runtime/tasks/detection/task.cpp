@@ -104,10 +104,6 @@ class DetectionTask : public Task {
                               const Batch& batch) const override {
     return detection_head(g, c, outputs)->add_loss(g, c, outputs.last, batch.fields.at(kTargetField), true);
   }
-  void add_to_totals(Graph& g, const TaskContext&, const ModelOutputs&, const Batch& batch, ValueId losses,
-                     ValueId totals) const override {
-    g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {}, {losses, batch.count, totals});
-  }
   ValueId add_scores(Graph& g, const TaskContext& c, const ModelOutputs& outputs) const override {
     return detection_head(g, c, outputs)->add_detections(g, outputs.last);
   }

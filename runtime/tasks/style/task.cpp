@@ -13,7 +13,7 @@ namespace gpunn::tasks {
 
 namespace {
 
-double mean_loss(const Totals& totals) { return totals.mean_loss(); }
+double mean_loss(const Accumulated& sums) { return sums.mean_loss(); }
 
 // The mean structural similarity of images and what they were made of.
 class Structure : public RowMetric {
@@ -46,7 +46,7 @@ class StyleTransfer : public ImageTask {
   }
   std::span<const TaskMetric> metrics() const override {
     static const std::array<TaskMetric, 1> metrics = {
-        TaskMetric{.metric = {"total_loss", "total loss", false, false}, .of_totals = mean_loss}};
+        TaskMetric{.metric = {"total_loss", "total loss", false, false}, .of_sums = mean_loss}};
     return metrics;
   }
   std::span<const TaskMetric> output_metrics() const override {
