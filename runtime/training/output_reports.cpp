@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "data/images/bicubic.hpp"
 #include "fields/kind.hpp"
-#include "tasks/super_resolution/bicubic.hpp"
 #include "training/detection_reports.hpp"
 #include "training/targets.hpp"
 
@@ -90,15 +90,15 @@ Scores scores_of(std::span<const tasks::TaskMetric> metrics, const Tallies& tall
 ImageReport image_report(const std::string& name, const tasks::ScoredRows& row, Scores scores) {
   const tasks::ScoredImages& images = *row.images;
   const Shape &input = images.input_shape, &target = images.target_shape;
-  tasks::Planes bicubic{input[0], input[1], input[2], {images.inputs.begin(), images.inputs.end()}};
-  if (input != target) bicubic = tasks::resize_bicubic(bicubic, static_cast<double>(images.scale));
+  data::Planes bicubic{input[0], input[1], input[2], {images.inputs.begin(), images.inputs.end()}};
+  if (input != target) bicubic = data::resize_bicubic(bicubic, static_cast<double>(images.scale));
   return {.name = name,
           .channels = target[0],
           .height = target[1],
           .width = target[2],
-          .bicubic = tasks::to_bytes(bicubic.values),
-          .enlarged = tasks::to_bytes(row.predictions),
-          .original = tasks::to_bytes(row.targets),
+          .bicubic = data::to_bytes(bicubic.values),
+          .enlarged = data::to_bytes(row.predictions),
+          .original = data::to_bytes(row.targets),
           .scores = std::move(scores)};
 }
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "catch.hpp"
-#include "tasks/super_resolution/bicubic.hpp"
+#include "data/images/bicubic.hpp"
 #include "tasks/super_resolution/quality.hpp"
 #include "training/fixtures.hpp"
 #include "training/session.hpp"
@@ -102,7 +102,7 @@ TEST_CASE("what does nothing has the figures of bicubic, of luma and of colours"
     for (const Split& single : set.test.singles) {
       const Shape& shape = single.samples.shape;
       const auto planes = [&](const std::vector<std::byte>& bytes) {
-        tasks::Planes image{shape[1], shape[2], shape[3]};
+        data::Planes image{shape[1], shape[2], shape[3]};
         image.values.resize(bytes.size() / sizeof(float));
         std::memcpy(image.values.data(), bytes.data(), bytes.size());
         return tasks::measured_plane(image);

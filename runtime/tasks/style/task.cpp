@@ -23,7 +23,7 @@ class Structure : public RowMetric {
     const Shape& shape = rows.images->target_shape;
     const auto size = static_cast<std::size_t>(rows.outputs);
     const auto luma_of = [&](std::span<const float> values) {
-      return measured_plane(Planes{shape[0], shape[1], shape[2], {values.begin(), values.end()}});
+      return measured_plane(data::Planes{shape[0], shape[1], shape[2], {values.begin(), values.end()}});
     };
     for (std::size_t at = 0; at < rows.targets.size(); at += size) {
       const std::vector<uint8_t> image = luma_of(rows.predictions.subspan(at, size));

@@ -7,15 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "data/images/bicubic.hpp"
 #include "tasks/image_task.hpp"
 #include "tasks/output_metric.hpp"
-#include "tasks/super_resolution/bicubic.hpp"
 #include "tasks/super_resolution/quality.hpp"
 
 namespace gpunn::tasks {
 
 namespace {
 
+using data::Planes;
 using graph::Graph;
 
 Planes planes(const Shape& shape, std::span<const float> values) {
@@ -50,7 +51,7 @@ class ImageQuality : public RowMetric {
   static Planes enlarged(const ScoredImages& images, std::span<const float> input) {
     Planes image = planes(images.input_shape, input);
     if (images.input_shape == images.target_shape) return image;
-    return resize_bicubic(image, static_cast<double>(images.scale));
+    return data::resize_bicubic(image, static_cast<double>(images.scale));
   }
 
   DefinedMean mean_;
