@@ -4,11 +4,13 @@
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
 
-#include <algorithm>
 #include <array>
+#include <memory>
 #include <variant>
 
+#include "tasks/class_report.hpp"
 #include "tasks/losses.hpp"
+#include "tasks/metrics/accuracy.hpp"
 
 namespace gpunn::tasks {
 
@@ -18,17 +20,6 @@ using graph::Storage;
 using graph::ValueId;
 
 namespace {
-
-constexpr int64_t kTop = 5;  // classes that top5_accuracy counts; with no more than these it is always 1
-
-double share_of(Total counted, const Accumulated& sums) {
-  const double rows = sums.total(Total::rows);
-  return rows > 0 ? sums.total(counted) / rows : kUndefined;
-}
-
-double share_correct(const Accumulated& sums) { return share_of(Total::correct, sums); }
-
-double share_in_top5(const Accumulated& sums) { return share_of(Total::correct5, sums); }
 
 bool ends_in(const Experiment& experiment, const char* type) { return experiment.model.layers.back().type == type; }
 
@@ -90,22 +81,14 @@ class Classification : public Task {
   std::string_view output() const override { return "class"; }
   std::string_view target() const override { return "classes"; }
   std::span<const TaskMetric> metrics() const override {
-    static const std::array<TaskMetric, 2> metrics = {
-        TaskMetric{.metric = {"accuracy", "accuracy", true, true}, .while_training = true, .of_sums = share_correct},
-        TaskMetric{.metric = {"top5_accuracy", "top-5 accuracy", true, true},
-                   .of_sums = share_in_top5,
-                   .above_outputs = kTop}};
+    static const auto metrics = accuracies();
     return metrics;
   }
+  std::unique_ptr<Report> make_report(const ReportInputs& inputs) const override { return make_class_report(inputs); }
   std::span<const LossKind> losses() const override {
     static constexpr std::array kinds = {LossKind::cross_entropy, LossKind::mean_squared_error,
                                          LossKind::binary_cross_entropy, LossKind::hinge, LossKind::huber};
     return kinds;
-  }
-  // The class with the largest value.
-  std::string row_text(std::span<const float> values, const std::vector<std::string>& names) const override {
-    const auto best = static_cast<std::size_t>(std::ranges::max_element(values) - values.begin());
-    return best < names.size() ? names[best] : std::to_string(best);
   }
 
   void require_output(const Graph& g, const TaskContext& c, const ModelOutputs& outputs) const override {

@@ -32,10 +32,6 @@ ValueId in_f32(Graph& g, ValueId image) {
 
 }  // namespace
 
-std::string ImageTask::row_text(std::span<const float> values, const std::vector<std::string>& /*names*/) const {
-  return "an image of " + std::to_string(values.size()) + " values";
-}
-
 bool ImageTask::gives_images(const Graph& g, const TaskContext& c, const ModelOutputs& outputs) {
   const TensorType& type = g.value(outputs.last).type;
   const int64_t rows = type.shape.empty() ? 0 : type.shape[0];

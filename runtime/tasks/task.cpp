@@ -21,6 +21,12 @@ namespace {
 
 constexpr std::string_view kOfTraining = "train_";
 
+std::vector<const Task*>& known() {
+  static std::vector<const Task*> tasks = {&classification(),   &regression(),     &multi_label(),
+                                           &super_resolution(), &style_transfer(), &detection()};
+  return tasks;
+}
+
 void add_once(std::vector<std::string>& names, const std::string& name) {
   if (std::ranges::find(names, name) == names.end()) names.push_back(name);
 }
@@ -60,10 +66,13 @@ std::vector<Accumulator> accumulators_of(const Task& task, const TaskContext& co
   return found;
 }
 
-const std::vector<const Task*>& all() {
-  static const std::vector<const Task*> tasks = {&classification(),   &regression(),     &multi_label(),
-                                                 &super_resolution(), &style_transfer(), &detection()};
-  return tasks;
+const std::vector<const Task*>& all() { return known(); }
+
+void add(const Task& task) {
+  if (std::ranges::find(known(), task.name(), &Task::name) != known().end()) {
+    throw Error("there is a task '" + std::string(task.name()) + "' already; choose another name", ExitCode::usage);
+  }
+  known().push_back(&task);
 }
 
 const Task& find(std::string_view name) {

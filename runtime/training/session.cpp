@@ -411,6 +411,10 @@ SumVariables Session::sums_of(tasks::Phase phase) const {
 tasks::Accumulated Session::sums() const { return sums_of(tasks::Phase::training).read(team_.get()); }
 void Session::reset_sums() { sums_of(tasks::Phase::training).reset(); }
 
+Scores Session::training_scores(const tasks::Accumulated& sums) const {
+  return tasks::MetricTallies(task().metrics(), tasks::Phase::training).scores(sums, dataset().fields.target().count());
+}
+
 std::vector<float> Session::losses(int64_t first, int64_t last) const {
   return history(variable::kLossHistory, first, last);
 }

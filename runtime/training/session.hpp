@@ -5,12 +5,10 @@
 #include <gpunn/progress.hpp>
 #include <gpunn/training.hpp>
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -30,16 +28,7 @@
 
 namespace gpunn::training {
 
-class RowMetrics;
 class StepChecker;
-
-// The outputs of the evaluation step for a batch of the test split, in host memory. Valid during the call.
-struct RowOutputs {
-  int64_t first = 0;                   // row of the split
-  std::span<const float> scores;       // [rows, outputs], of the model
-  std::span<const float> predictions;  // [rows, outputs], made of them as the task says; of scaled targets, scaled
-  std::span<const float> losses;       // [rows]
-};
 
 // An experiment opened on a backend: model and data on the device (or the data streamed to it), parameters initialised,
 // step programs built on demand. Everything that trains, evaluates or measures uses a session.
@@ -104,7 +93,9 @@ class Session {
   // The test split with the current parameters. With `after` op by op, as train_step_observed.
   EvalReport evaluate(const std::function<void(const graph::Node&)>& after = {});
   // The same, and calls `look` after every batch.
-  EvalReport evaluate_rows(const std::function<void(const RowOutputs&)>& look);
+  EvalReport evaluate_rows(const std::function<void(const tasks::EvaluatedRows&)>& look);
+  // What the last evaluation added up on the device.
+  tasks::Accumulated evaluated_sums() const { return sums_of(tasks::Phase::evaluation).read(nullptr); }
   // So many bytes of evaluated rows with sizes of their own stay on the device between evaluations.
   void keep_singles(uint64_t bytes) { kept_bytes_ = bytes; }
   const execution::CompiledProgram& evaluation();
@@ -117,6 +108,7 @@ class Session {
   // What the training steps since the last reset_sums() have added up, over all ranks.
   tasks::Accumulated sums() const;
   void reset_sums();
+  Scores training_scores(const tasks::Accumulated& sums) const;  // the metrics that the training keeps
   std::vector<float> losses(int64_t first, int64_t last) const;  // of the steps [first, last), at most kLossHistorySize
   // Of the gradients, likewise; empty where they are not recorded.
   std::vector<float> gradient_norms(int64_t first, int64_t last) const;
@@ -149,16 +141,19 @@ class Session {
   void advance(LongWork& work, int64_t batches);
   SumVariables sums_of(tasks::Phase phase) const;
   void write_counters(int64_t step);
-  EvalReport report_of(const tasks::Accumulated& sums, std::chrono::steady_clock::time_point start) const;
-  EvalReport evaluate_singles(const std::function<void(const RowOutputs&)>& look);
-  // Of an evaluated row with a size of its own.
+  // An evaluation on its way: what it adds up on the host, and since when.
+  struct Evaluation;
+  EvalReport report_of(const Evaluation& evaluation, distributed::Team* team) const;
+  EvalReport evaluate_singles(const std::function<void(const tasks::EvaluatedRows&)>& look);
+  // An evaluated row with a size of its own.
   struct SingleRow;
   std::unique_ptr<execution::RunnableProgram> compile_single(const SingleRow& row);
-  void run_single(const SingleRow& row, execution::RunnableProgram& program, RowMetrics& metrics,
-                  const std::function<void(const RowOutputs&)>& look);
+  void run_single(const SingleRow& row, execution::RunnableProgram& program, Evaluation& evaluation,
+                  const std::function<void(const tasks::EvaluatedRows&)>& look);
   void drop_single(const SingleRow& row);
   // The batches of these ranks that are this one's.
-  EvalReport evaluate_by(StreamedProgram& program, Ranks ranks, const std::function<void(int64_t steps)>& launch);
+  EvalReport evaluate_by(StreamedProgram& program, Ranks ranks, Evaluation& evaluation,
+                         const std::function<void(int64_t steps)>& launch);
   void check_memory();
   uint64_t evaluation_arena_bytes();  // 0: there is nothing to evaluate
   void upload_class_targets();

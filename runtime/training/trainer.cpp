@@ -388,7 +388,7 @@ void Trainer::report(bool record) {
   report.steps = length.steps_per_epoch;
   report.global_step = step_;
   report.loss = sums.mean_loss();
-  report.scores = scores_of(session_.task(), tasks::Phase::training, sums, session_.dataset().fields.target().count());
+  report.scores = session_.training_scores(sums);
   report.learning_rate = session_.learning_rate_of_step(step_ - 1);
   if (epoch_seconds_ > 0) {
     const double per_second = static_cast<double>(done_here) / epoch_seconds_;
@@ -453,7 +453,7 @@ void Trainer::finish_epoch() {
   epoch.epoch = length.epoch_of(step_ - 1) + 1;
   epoch.global_step = step_;
   epoch.train_loss = sums.mean_loss();
-  epoch.train_scores = scores_of(session_.task(), tasks::Phase::training, sums, session_.dataset().fields.target().count());
+  epoch.train_scores = session_.training_scores(sums);
   epoch.learning_rate = session_.learning_rate_of_step(step_ - 1);
   epoch.train_seconds = epoch_seconds_;
   if (epoch_seconds_ > 0) {

@@ -186,7 +186,7 @@ TEST_CASE("binary cross-entropy tells two classes apart with one output or with 
   CHECK(loss / static_cast<double>(label.size()) / units == Approx(report.loss).epsilon(1e-3));
 
   double rows = 0;
-  session.evaluate_rows([&](const training::RowOutputs& outputs) {
+  session.evaluate_rows([&](const tasks::EvaluatedRows& outputs) {
     rows += static_cast<double>(outputs.losses.size());
     CHECK(outputs.scores.size() == 2 * outputs.losses.size());
   });
