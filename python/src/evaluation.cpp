@@ -25,8 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 nb::ndarray<nb::numpy, int64_t> confusion_of(const ClassEvalReport& report) {
-  const std::size_t classes = report.confusion.empty() ? 0 : report.classes.size();
-  return array_of(report.confusion, {classes, classes});
+  const ConfusionMatrix& matrix = report.confusion;
+  return array_of(matrix.counts, {matrix.side(), matrix.side()});
 }
 
 nb::ndarray<nb::numpy, double> numbers_of(const ClassEvalReport& report, const std::vector<double>& values) {
@@ -101,8 +101,8 @@ void bind_evaluation(nb::module_& module) {
       .of()
       .def_prop_ro(
           "confusion", &confusion_of, nb::rv_policy::automatic,
-          "int64 [classes, classes]: rows by their own class, and within it by the predicted one. Without rows "
-          "where there are no classes, or too many of them.")
+          "int64 [classes, classes]: counts by the true class, and within it by the predicted one. Of boxes the last "
+          "row and column are for no object. Empty without classes, or with more than 4096.")
       .def_prop_ro(
           "target_values", [](const ClassEvalReport& r) { return numbers_of(r, r.target_values); },
           nb::rv_policy::automatic, "float64 [rows, outputs] of a regression, in the units of the data.")

@@ -14,11 +14,15 @@ namespace {
 
 constexpr std::size_t kMostClasses = 100, kWorstClasses = 20;
 
-// "3 cat", or "3" where that is the name.
+// "3 cat", or "3" if that is the name.
+std::string label_of(std::size_t number, const std::string& name) {
+  const std::string index = std::to_string(number);
+  return name == index ? index : index + " " + printable(name);
+}
+
 template <class Report>
 std::string label_of(const Report& one) {
-  const std::string index = std::to_string(one.index);
-  return one.name == index ? index : index + " " + printable(one.name);
+  return label_of(static_cast<std::size_t>(one.index), one.name);
 }
 
 // The letters from a to z alone.
@@ -67,23 +71,6 @@ std::string detection_tables(const DetectionReport& report, bool colour) {
   return figures.text(colour) + "\n" + classes.text(colour);
 }
 
-std::string detected_confusion_table(const DetectionReport& report, bool colour) {
-  const std::size_t side = report.classes.size() + 1;
-  const auto name = [&](std::size_t i) { return i + 1 < side ? printable(report.classes[i].name) : "nothing"; };
-  std::vector<Column> columns{{"OBJECT \\ FOUND"}};
-  for (std::size_t i = 0; i < side; ++i) columns.push_back({name(i), Align::right});
-  Table table(std::move(columns));
-  for (std::size_t i = 0; i < side; ++i) {
-    std::vector<std::string> cells{name(i)};
-    for (std::size_t k = 0; k < side; ++k) {
-      const int64_t count = report.confusion[i * side + k];
-      cells.push_back(count > 0 ? std::to_string(count) : ".");
-    }
-    table.add(std::move(cells));
-  }
-  return table.text(colour);
-}
-
 }  // namespace
 
 std::string class_table(const ClassEvalReport& report, bool colour) {
@@ -113,21 +100,21 @@ std::string class_table(const ClassEvalReport& report, bool colour) {
 }
 
 std::string confusion_table(const ClassEvalReport& report, bool colour) {
-  if (report.detection) return detected_confusion_table(*report.detection, colour);
-  if (report.classes.empty()) return "no matrix where there are no classes\n";
-  if (report.confusion.empty()) return fmt::format("no matrix of more than {} classes\n", kMostConfusionClasses);
+  const ConfusionMatrix& matrix = report.confusion;
+  if (matrix.names.empty()) return "no matrix where there are no classes\n";
+  if (matrix.counts.empty()) return fmt::format("no matrix of more than {} classes\n", kMostConfusionClasses);
   std::vector<Column> columns{{"CLASS \\ PREDICTED"}};
-  for (const ClassReport& one : report.classes) columns.push_back({std::to_string(one.index), Align::right});
+  for (std::size_t i = 0; i < matrix.side(); ++i) columns.push_back({std::to_string(i), Align::right});
   Table table(std::move(columns));
-  for (const ClassReport& one : report.classes) {
-    std::vector<std::string> cells{label_of(one)};
-    for (const ClassReport& other : report.classes) {
-      const int64_t count = report.confused(one.index, other.index);
+  for (std::size_t truth = 0; truth < matrix.side(); ++truth) {
+    std::vector<std::string> cells{label_of(truth, matrix.names[truth])};
+    for (std::size_t predicted = 0; predicted < matrix.side(); ++predicted) {
+      const int64_t count = matrix.at(truth, predicted);
       cells.push_back(count > 0 ? std::to_string(count) : ".");
     }
     table.add(std::move(cells));
   }
-  return table.text(colour);
+  return table.text(colour) + (matrix.note.empty() ? "" : matrix.note + "\n");
 }
 
 }  // namespace gpunn::cli

@@ -359,9 +359,21 @@ Json to_json(const OutputReport& report) {
   return json;
 }
 
+Json to_json(const ConfusionMatrix& matrix) {
+  if (matrix.counts.empty()) return nullptr;
+  Json rows = Json::array();
+  for (std::size_t truth = 0; truth < matrix.side(); ++truth) {
+    Json row = Json::array();
+    for (std::size_t predicted = 0; predicted < matrix.side(); ++predicted) row.push_back(matrix.at(truth, predicted));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 // The totals are members of the document itself. Data without classes has `outputs` instead of classes.
 Json to_json(const ClassEvalReport& report, bool with_confusion) {
   Json json = to_json(report.total);
+  if (with_confusion && !report.confusion.names.empty()) json["confusion"] = to_json(report.confusion);
   if (report.detection) {
     json["figures"] = Json::object();
     for (const auto& [name, value] : report.detection->figures) json["figures"][name] = number_of(value);
@@ -373,10 +385,9 @@ Json to_json(const ClassEvalReport& report, bool with_confusion) {
                                  {"ap", number_of(one.ap)},
                                  {"coco_ap", number_of(one.coco_ap)}});
     }
-    if (with_confusion) json["confusion"] = report.detection->confusion;
     return json;
   }
-  if (report.targets != "class") {
+  if (report.classes.empty()) {
     json["outputs"] = array_of(report.outputs);
     return json;
   }
@@ -384,16 +395,6 @@ Json to_json(const ClassEvalReport& report, bool with_confusion) {
   json["macro_recall"] = number_of(report.macro_recall);
   json["macro_f1"] = number_of(report.macro_f1);
   json["classes"] = array_of(report.classes);
-  if (with_confusion && report.confusion.empty()) json["confusion"] = nullptr;
-  if (with_confusion && !report.confusion.empty()) {
-    Json matrix = Json::array();
-    for (const ClassReport& label : report.classes) {
-      Json row = Json::array();
-      for (const ClassReport& predicted : report.classes) row.push_back(report.confused(label.index, predicted.index));
-      matrix.push_back(std::move(row));
-    }
-    json["confusion"] = std::move(matrix);
-  }
   return json;
 }
 

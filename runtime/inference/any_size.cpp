@@ -9,7 +9,7 @@
 
 namespace gpunn::inference {
 
-using tasks::Planes;
+using data::Planes;
 
 AnySize::AnySize(const TrainedModel& trained, int64_t rows) : trained_(trained), rows_(rows) { open({}); }
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "tasks/super_resolution/planes.hpp"
+#include "data/images/planes.hpp"
 
 namespace gpunn::inference {
 
@@ -24,7 +24,7 @@ class AnySize {
   const ModelInfo& info() const { return model_->info(); }
 
   // What the model makes of each row.
-  std::vector<tasks::Planes> run(const tasks::Planes& input);
+  std::vector<data::Planes> run(const data::Planes& input);
 
  private:
   void open(std::vector<int64_t> size);

@@ -10,7 +10,7 @@
 
 namespace gpunn::inference {
 
-using tasks::Planes;
+using data::Planes;
 
 namespace {
 

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "data/images/picture.hpp"
-#include "tasks/super_resolution/planes.hpp"
+#include "data/images/planes.hpp"
 
 namespace gpunn::inference {
 
 struct ContentPicture {
-  tasks::Planes colours;           // red, green and blue
+  data::Planes colours;            // red, green and blue
   data::Picture like;              // without values: the bits and tags of the result
   std::vector<std::string> notes;  // of what the result does not have
 };

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "common/text.hpp"
+#include "data/images/bicubic.hpp"
 #include "inference/tiles.hpp"
-#include "tasks/super_resolution/bicubic.hpp"
 #include "tasks/task.hpp"
 
 namespace gpunn::inference {
 
-using tasks::Planes;
+using data::Planes;
 
 namespace {
 
@@ -77,7 +77,7 @@ Enlarger::Enlarger(const TrainedModel& trained, std::optional<int64_t> tile, std
 }
 
 Planes Enlarger::bicubic(const Planes& image) const {
-  return tasks::resize_bicubic(image, static_cast<double>(settings_.scale));
+  return data::resize_bicubic(image, static_cast<double>(settings_.scale));
 }
 
 // An image that is larger than a part goes in parts that overlap by what the layers see, unless they see all of it.

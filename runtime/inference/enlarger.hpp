@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
+#include "data/images/planes.hpp"
 #include "inference/any_size.hpp"
 #include "inference/reach.hpp"
-#include "tasks/super_resolution/planes.hpp"
 
 namespace gpunn::inference {
 
@@ -38,13 +38,13 @@ class Enlarger {
   Enlarger(const TrainedModel& trained, std::optional<int64_t> tile, std::optional<int64_t> overlap);
 
   const PhotographInfo& settings() const { return settings_; }
-  tasks::Planes bicubic(const tasks::Planes& image) const;
+  data::Planes bicubic(const data::Planes& image) const;
   // What the model makes of the planes that it sees.
-  tasks::Planes enlarge(const tasks::Planes& image, EnlargingWork& work);
+  data::Planes enlarge(const data::Planes& image, EnlargingWork& work);
 
  private:
-  Parts parts_of(const tasks::Planes& input);
-  tasks::Planes run(const tasks::Planes& tile, const Parts& parts);
+  Parts parts_of(const data::Planes& input);
+  data::Planes run(const data::Planes& tile, const Parts& parts);
 
   const TrainedModel& trained_;
   AnySize model_;

@@ -8,7 +8,7 @@
 
 namespace gpunn::inference {
 
-using tasks::Planes;
+using data::Planes;
 
 namespace {
 

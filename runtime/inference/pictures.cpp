@@ -11,7 +11,7 @@
 
 namespace gpunn::inference {
 
-using tasks::Planes;
+using data::Planes;
 
 Planes planes_of_bytes(std::span<const uint8_t> bytes, int64_t channels, int64_t height, int64_t width) {
   Planes planes{channels, height, width};
@@ -62,7 +62,7 @@ data::Image picture_of(const Planes& planes, const Planes& opacity) {
   const std::size_t all = channels + (opacity.values.empty() ? 0 : 1);
   data::Image image{planes.height, planes.width, static_cast<int64_t>(all), {}};
   image.values.resize(pixels * all);
-  const std::vector<uint8_t> bytes = tasks::to_bytes(planes.values), alpha = tasks::to_bytes(opacity.values);
+  const std::vector<uint8_t> bytes = data::to_bytes(planes.values), alpha = data::to_bytes(opacity.values);
   for (std::size_t i = 0; i < pixels; ++i) {
     for (std::size_t c = 0; c < channels; ++c) image.values[i * all + c] = bytes[c * pixels + i];
     if (!alpha.empty()) image.values[i * all + channels] = alpha[i];

@@ -8,12 +8,12 @@
 
 #include "data/images/image.hpp"
 #include "data/images/picture.hpp"
-#include "tasks/super_resolution/planes.hpp"
+#include "data/images/planes.hpp"
 
 namespace gpunn::inference {
 
 // Bytes, pixel by pixel, as planes from 0 to 1.
-tasks::Planes planes_of_bytes(std::span<const uint8_t> bytes, int64_t channels, int64_t height, int64_t width);
+data::Planes planes_of_bytes(std::span<const uint8_t> bytes, int64_t channels, int64_t height, int64_t width);
 
 // BT.601 for values from 0 to 1: luma above black, and the differences of blue and red about the middle, are kToLuma
 // times red, green and blue; kFromLuma is its inverse.
@@ -29,20 +29,20 @@ inline constexpr ColourMatrix kFromLuma = {
 
 // Not rounded: a plane of luma, and two of the differences of blue and red.
 struct LumaColours {
-  tasks::Planes luma, colours;
+  data::Planes luma, colours;
 };
-LumaColours split_colours(const tasks::Planes& rgb);
-tasks::Planes join_colours(const tasks::Planes& luma, const tasks::Planes& colours);
+LumaColours split_colours(const data::Planes& rgb);
+data::Planes join_colours(const data::Planes& luma, const data::Planes& colours);
 
 // The planes, clamped to [0, 1], with a plane of how opaque they are where it has values.
-data::Image picture_of(const tasks::Planes& planes, const tasks::Planes& opacity = {});
+data::Image picture_of(const data::Planes& planes, const data::Planes& opacity = {});
 
 // The picture's colours, and how opaque its pixels are, from 0 to 1; no values where all is opaque.
-tasks::Planes planes_of(const data::Picture& picture);
-tasks::Planes opacity_of(const data::Picture& picture);
+data::Planes planes_of(const data::Picture& picture);
+data::Planes opacity_of(const data::Picture& picture);
 // Planes, clamped to [0, 1], in a picture of as many bits as `like` and with its tags, as far as they are for these
 // colours.
-data::Picture picture_like(const data::Picture& like, const tasks::Planes& planes, const tasks::Planes& opacity = {});
+data::Picture picture_like(const data::Picture& like, const data::Planes& planes, const data::Planes& opacity = {});
 
 // A PNG file, in a folder that is made.
 void write_picture(const std::filesystem::path& file, const data::Image& image);

@@ -20,7 +20,7 @@
 namespace gpunn {
 
 namespace fs = std::filesystem;
-using tasks::Planes;
+using data::Planes;
 
 namespace {
 

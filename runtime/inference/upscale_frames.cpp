@@ -18,9 +18,9 @@
 
 namespace gpunn {
 
+using data::Planes;
 using inference::Enlarger;
 using inference::FrameFormat;
-using tasks::Planes;
 
 namespace {
 
@@ -64,7 +64,7 @@ class FrameUpscaler {
     }
     std::string bytes = to_.frame_header();
     const auto append = [&](const Planes& plane, const FrameFormat::Plane& kept) {
-      const std::vector<uint8_t> values = tasks::to_bytes(plane.values);
+      const std::vector<uint8_t> values = data::to_bytes(plane.values);
       for (int64_t y = 0; y < kept.height; ++y) {
         const auto first = values.begin() + static_cast<std::ptrdiff_t>(y) * plane.width;
         bytes.append(first, first + kept.width);

@@ -11,20 +11,25 @@ namespace {
 
 using chart::escaped;
 
-constexpr std::size_t kMostCells = 20;   // classes of a matrix in numbers; beyond, it is a picture
-constexpr int64_t kMostPictured = 2000;  // classes of that
+constexpr std::size_t kMostCells = 20;       // classes of a matrix in numbers; beyond, it is a picture
+constexpr std::size_t kMostPictured = 2000;  // classes of that
 constexpr std::size_t kMostPairs = 12;
 
+std::string name_in(const ConfusionMatrix& matrix, std::size_t place) {
+  return numbered_name(static_cast<int64_t>(place), matrix.names[place]);
+}
+
 struct Pair {
-  int64_t label = 0, predicted = 0, count = 0;
+  std::size_t truth = 0, predicted = 0;
+  int64_t count = 0;
 };
 
-std::vector<Pair> confused_pairs(const ClassEvalReport& report) {
+std::vector<Pair> confused_pairs(const ConfusionMatrix& matrix) {
   std::vector<Pair> pairs;
-  for (const ClassReport& label : report.classes) {
-    for (const ClassReport& predicted : report.classes) {
-      const int64_t rows = report.confused(label.index, predicted.index);
-      if (label.index != predicted.index && rows > 0) pairs.push_back({label.index, predicted.index, rows});
+  for (std::size_t truth = 0; truth < matrix.side(); ++truth) {
+    for (std::size_t predicted = 0; predicted < matrix.side(); ++predicted) {
+      const int64_t count = matrix.at(truth, predicted);
+      if (truth != predicted && count > 0) pairs.push_back({truth, predicted, count});
     }
   }
   std::ranges::stable_sort(pairs, std::greater{}, &Pair::count);
@@ -33,7 +38,7 @@ std::vector<Pair> confused_pairs(const ClassEvalReport& report) {
 }
 
 std::string pairs_table(const ClassEvalReport& report) {
-  const std::vector<Pair> pairs = confused_pairs(report);
+  const std::vector<Pair> pairs = confused_pairs(report.confusion);
   if (pairs.empty()) {
     return fmt::format("<p>No row of the {} data was taken for another class.</p>\n", name_of(report.total.part));
   }
@@ -42,35 +47,35 @@ std::string pairs_table(const ClassEvalReport& report) {
       "<th scope=\"col\">Class</th><th scope=\"col\">taken for</th><th scope=\"col\" class=\"count\">Rows</th>"
       "<th scope=\"col\" class=\"count\">of the class</th></tr></thead>\n<tbody>\n";
   for (const Pair& pair : pairs) {
-    const ClassReport& label = report.classes[static_cast<std::size_t>(pair.label)];
-    const ClassReport& predicted = report.classes[static_cast<std::size_t>(pair.predicted)];
-    html += fmt::format("<tr><td>{}</td><td>{}</td><td class=\"count\">{}</td><td class=\"count\">{}</td></tr>\n",
-                        escaped(name_of(label)), escaped(name_of(predicted)), count(pair.count),
-                        percent(static_cast<double>(pair.count) / static_cast<double>(label.rows)));
+    const ConfusionMatrix& matrix = report.confusion;
+    html +=
+        fmt::format("<tr><td>{}</td><td>{}</td><td class=\"count\">{}</td><td class=\"count\">{}</td></tr>\n",
+                    escaped(name_in(matrix, pair.truth)), escaped(name_in(matrix, pair.predicted)), count(pair.count),
+                    percent(static_cast<double>(pair.count) / static_cast<double>(matrix.row_sum(pair.truth))));
   }
   return html + "</tbody></table>\n";
 }
 
-std::string matrix_table(const ClassEvalReport& report) {
+std::string matrix_table(const ConfusionMatrix& matrix) {
   std::string html =
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Confusion matrix\"><table id=\"confusion\" "
       "class=\"matrix\"><thead><tr><td></td>";
-  for (const ClassReport& one : report.classes) {
+  for (std::size_t i = 0; i < matrix.side(); ++i) {
     html +=
-        fmt::format("<th scope=\"col\"><abbr title=\"predicted {}\">{}</abbr></th>", escaped(name_of(one)), one.index);
+        fmt::format("<th scope=\"col\"><abbr title=\"predicted {}\">{}</abbr></th>", escaped(name_in(matrix, i)), i);
   }
   html += "</tr></thead>\n<tbody>\n";
-  for (const ClassReport& label : report.classes) {
-    html += "<tr><th scope=\"row\">" + escaped(name_of(label)) + "</th>";
-    for (const ClassReport& predicted : report.classes) {
-      const int64_t rows = report.confused(label.index, predicted.index);
-      if (rows == 0) {
+  for (std::size_t truth = 0; truth < matrix.side(); ++truth) {
+    html += "<tr><th scope=\"row\">" + escaped(name_in(matrix, truth)) + "</th>";
+    const auto all = static_cast<double>(matrix.row_sum(truth));
+    for (std::size_t predicted = 0; predicted < matrix.side(); ++predicted) {
+      const int64_t count = matrix.at(truth, predicted);
+      if (count == 0) {
         html += "<td class=\"none\">0</td>";
         continue;
       }
-      const double share = static_cast<double>(rows) / static_cast<double>(label.rows);
-      html += fmt::format("<td class=\"{}\" style=\"--share: {:.3f}\">{}</td>",
-                          label.index == predicted.index ? "right" : "wrong", 0.12 + 0.46 * share, rows);
+      html += fmt::format("<td class=\"{}\" style=\"--share: {:.3f}\">{}</td>", truth == predicted ? "right" : "wrong",
+                          0.12 + 0.46 * static_cast<double>(count) / all, count);
     }
     html += "</tr>\n";
   }
@@ -87,8 +92,8 @@ std::string class_section(const ClassEvalReport& report) {
       "<th scope=\"col\">Recall</th><th scope=\"col\">F1</th></tr></thead>\n<tbody>\n";
   for (const ClassReport& one : report.classes) {
     html += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                        escaped(name_of(one)), count(one.rows), percent(one.precision), percent(one.recall),
-                        percent(one.f1));
+                        escaped(numbered_name(one.index, one.name)), count(one.rows), percent(one.precision),
+                        percent(one.recall), percent(one.f1));
   }
   html += fmt::format(
       "</tbody>\n<tfoot><tr><th scope=\"row\">mean</th><td></td><td>{}</td><td>{}</td><td>{}</td></tr></tfoot>"
@@ -100,26 +105,45 @@ std::string class_section(const ClassEvalReport& report) {
 }
 
 std::string confusion_section(const ClassEvalReport& report) {
-  if (report.confusion.empty()) return "";
-  std::string html = "<div class=\"beside\">\n";
-  const auto classes = static_cast<int64_t>(report.classes.size());
-  if (report.classes.size() <= kMostCells) {
-    html = fmt::format(
-               "<p>A row for each class of the {} data, a column for each predicted class, by its number; right in "
-               "blue, wrong in orange.</p>\n",
-               name_of(report.total.part)) +
-           html + matrix_table(report);
-  } else if (classes <= kMostPictured) {
+  const ConfusionMatrix& matrix = report.confusion;
+  const std::size_t side = matrix.side();
+  if (side == 0) return "";
+  const std::string part = name_of(report.total.part);
+  std::string html;
+  if (!matrix.note.empty()) html += "<p>" + escaped(matrix.note) + "</p>\n";
+  if (side <= kMostCells) {
     html += fmt::format(
-        "<figure class=\"heat\">{}<figcaption>From top to bottom the {} classes of the {} data, from left to right "
-        "the predicted ones; the fuller the colour, the larger the share of the class. Blue, on the diagonal, is "
-        "right, orange wrong.</figcaption></figure>\n",
-        image(heat_map(report),
-              fmt::format("Confusion matrix of {} classes; {} of the {} rows are on the diagonal", classes,
-                          percent(report.total.scores.value("accuracy")), report.total.rows)),
-        classes, name_of(report.total.part));
+        "<p>A row for each class of the {} data, a column for each predicted class, by its number; right in blue, "
+        "wrong in orange.</p>\n<div class=\"beside\">\n",
+        part);
+    html += matrix_table(matrix);
+  } else {
+    html += "<div class=\"beside\">\n";
+    if (side <= kMostPictured) {
+      int64_t right = 0, all = 0;
+      for (std::size_t i = 0; i < side; ++i) right += matrix.at(i, i), all += matrix.row_sum(i);
+      html += fmt::format(
+          "<figure class=\"heat\">{}<figcaption>From top to bottom the {} classes of the {} data, from left to right "
+          "the predicted ones; the fuller the colour, the larger the share of the class. Blue, on the diagonal, is "
+          "right, orange wrong.</figcaption></figure>\n",
+          image(heat_map(matrix), fmt::format("Confusion matrix of {} classes; {} of them all are on the diagonal",
+                                              side, percent(static_cast<double>(right) / static_cast<double>(all)))),
+          side, part);
+    }
   }
   return html + pairs_table(report) + "</div>\n";
+}
+
+std::string worst_pictures_section(const ClassEvalReport& report) {
+  if (report.worst_pictures.empty()) return "";
+  std::string html = "<p>" + escaped(report.pictures_note) + "</p>\n<div class=\"crops\">\n";
+  for (const WorstPicture& one : report.worst_pictures) {
+    html += fmt::format(
+        "<figure><img src=\"data:image/png;base64,{0}\" alt=\"row {1}\"><figcaption>row {1}, loss "
+        "{2}</figcaption></figure>\n",
+        chart::base64(one.picture), one.row, decimal(one.loss));
+  }
+  return html + "</div>\n";
 }
 
 }  // namespace gpunn::reports

@@ -23,9 +23,9 @@ std::string count(int64_t value) {
   return digits;
 }
 
-std::string name_of(const ClassReport& one) {
-  const std::string index = std::to_string(one.index);
-  return one.name == index ? index : index + " " + one.name;
+std::string numbered_name(int64_t number, const std::string& name) {
+  const std::string index = std::to_string(number);
+  return name == index ? index : index + " " + name;
 }
 
 std::string image(const chart::Raster& raster, const std::string& alternative) {

@@ -1,4 +1,4 @@
-// What is told of data without classes: each label or target column, and single rows.
+// Figures of each output, such as a label or a target column, and single rows.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -15,11 +15,6 @@ using chart::escaped;
 
 constexpr std::size_t kMostScattered = 1500;  // points of a plot
 constexpr std::size_t kMostPlots = 12;
-
-std::string name_of_output(const OutputReport& one) {
-  const std::string index = std::to_string(one.index);
-  return one.name == index ? index : index + " " + one.name;
-}
 
 // Predictions over targets of one column, and the line on which they would be equal.
 std::string scatter_plot(const ClassEvalReport& report, std::size_t column) {
@@ -61,7 +56,7 @@ std::string output_section(const ClassEvalReport& report) {
   for (const Score& score : pattern.scores) html += "<th scope=\"col\">" + escaped(score.metric.title) + "</th>";
   html += "</tr></thead>\n<tbody>\n";
   for (const OutputReport& one : report.outputs) {
-    html += "<tr><th scope=\"row\">" + escaped(name_of_output(one)) + "</th>";
+    html += "<tr><th scope=\"row\">" + escaped(numbered_name(one.index, one.name)) + "</th>";
     if (one.rows) html += "<td>" + count(*one.rows) + "</td>";
     for (const Score& score : one.scores) html += "<td>" + figure(score) + "</td>";
     html += "</tr>\n";

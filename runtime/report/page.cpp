@@ -63,8 +63,7 @@ std::string page(const Contents& contents) {
       {"scatter", "Predictions and targets", scatter_section(contents.evaluation)},
       {"crops", "Details", crops_section(contents.evaluation)},
       {"detection", "Boxes", detection_section(contents.evaluation)},
-      {"boxes-confused", "Confusion of classes", detected_confusion_section(contents.evaluation)},
-      {"worst-images", "Images with the largest loss", worst_images_section(contents.evaluation)},
+      {"worst-images", "Images with the largest loss", worst_pictures_section(contents.evaluation)},
       {"worst", "Worst mistakes", mistakes_section(contents)},
       {"worst-rows", "Rows with the largest loss", worst_rows_section(contents)},
       {"filters", "Filters of the first convolution", filters_section(contents)}};

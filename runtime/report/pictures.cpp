@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kTile = 40, kGap = 4;  // pixels of a filter, and between two
 constexpr int64_t kMostFilters = 256, kMostSide = 4096;
 constexpr int64_t kMostRows = 16, kMostChannels = 16;  // where a tile is a channel
-constexpr int64_t kHeatMapSide = 480;
+constexpr std::size_t kHeatMapSide = 480;
 
 // From the smallest value to the largest.
 std::vector<uint8_t> stretched(DType type, std::span<const std::byte> bytes) {
@@ -159,23 +159,20 @@ std::optional<FilterGrid> filter_grid(const Shape& shape, std::span<const float>
   return grid;
 }
 
-Raster heat_map(const ClassEvalReport& report) {
+Raster heat_map(const ConfusionMatrix& matrix) {
   constexpr std::array<uint8_t, 3> kRight = {40, 130, 200}, kWrong = {213, 110, 0};
-  const auto classes = static_cast<int64_t>(report.classes.size());
-  const int64_t scale = std::max<int64_t>(1, kHeatMapSide / classes);
-  Raster raster{classes * scale, classes * scale, 4, {}};
-  raster.pixels.resize(static_cast<std::size_t>(raster.width * raster.height * 4));
-  for (int64_t y = 0; y < raster.height; ++y) {
-    for (int64_t x = 0; x < raster.width; ++x) {
-      const int64_t label = y / scale, predicted = x / scale;
-      const int64_t rows = report.classes[static_cast<std::size_t>(label)].rows;
-      const int64_t count = report.confused(label, predicted);
-      const auto at = static_cast<std::ptrdiff_t>((y * raster.width + x) * 4);
-      std::ranges::copy(label == predicted ? kRight : kWrong, raster.pixels.begin() + at);
+  const std::size_t scale = std::max<std::size_t>(1, kHeatMapSide / matrix.side()), side = matrix.side() * scale;
+  Raster raster{static_cast<int64_t>(side), static_cast<int64_t>(side), 4, std::vector<uint8_t>(side * side * 4)};
+  for (std::size_t y = 0; y < side; ++y) {
+    const std::size_t truth = y / scale;
+    const int64_t all = matrix.row_sum(truth);
+    for (std::size_t x = 0; x < side; ++x) {
+      const std::size_t predicted = x / scale, at = (y * side + x) * 4;
+      const int64_t count = matrix.at(truth, predicted);
+      std::ranges::copy(truth == predicted ? kRight : kWrong, raster.pixels.begin() + static_cast<std::ptrdiff_t>(at));
       // What is rare still shows.
-      const double share = rows > 0 ? static_cast<double>(count) / static_cast<double>(rows) : 0;
-      raster.pixels[static_cast<std::size_t>(at + 3)] =
-          static_cast<uint8_t>(count > 0 ? std::lround(255 * (0.25 + 0.75 * std::sqrt(share))) : 0);
+      const double share = all > 0 ? static_cast<double>(count) / static_cast<double>(all) : 0;
+      raster.pixels[at + 3] = static_cast<uint8_t>(count > 0 ? std::lround(255 * (0.25 + 0.75 * std::sqrt(share))) : 0);
     }
   }
   return raster;

@@ -30,6 +30,6 @@ struct FilterGrid {
 std::optional<FilterGrid> filter_grid(const Shape& shape, std::span<const float> weights);
 
 // The confusion matrix as a square: opacity is the share of the row's class; right is blue, wrong is orange.
-chart::Raster heat_map(const ClassEvalReport& report);
+chart::Raster heat_map(const ConfusionMatrix& matrix);
 
 }  // namespace gpunn::reports

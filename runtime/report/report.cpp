@@ -13,7 +13,7 @@
 #include "fields/standardise.hpp"
 #include "report/page.hpp"
 #include "storage/checkpoint.hpp"
-#include "training/class_metrics.hpp"
+#include "training/evaluate.hpp"
 #include "training/own_files.hpp"
 #include "training/trained_model.hpp"
 

@@ -9,7 +9,9 @@ using chart::escaped;
 
 std::string mistakes_section(const Contents& contents) {
   if (contents.mistakes.empty()) return "";
-  const std::vector<ClassReport>& classes = contents.evaluation.classes;
+  const auto name = [&](int64_t index) {
+    return numbered_name(index, contents.evaluation.classes[static_cast<std::size_t>(index)].name);
+  };
   const std::string part = name_of(contents.evaluation.total.part);
   std::string html = fmt::format(
       "<p>Rows of the {} data that were taken for another class, those with the largest loss first.</p>\n"
@@ -23,8 +25,7 @@ std::string mistakes_section(const Contents& contents) {
   }
   for (const ShownMistake& shown : contents.mistakes) {
     const Mistake& one = shown.mistake;
-    const std::string label = name_of(classes[static_cast<std::size_t>(one.label)]);
-    const std::string predicted = name_of(classes[static_cast<std::size_t>(one.predicted)]);
+    const std::string label = name(one.label), predicted = name(one.predicted);
     html += "<li><figure>";
     if (shown.picture) {
       html +=

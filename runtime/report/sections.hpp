@@ -15,9 +15,8 @@ std::string mistakes_section(const Contents& contents);
 std::string output_section(const ClassEvalReport& report);     // of data without classes, as the next two
 std::string scatter_section(const ClassEvalReport& report);    // of numbers
 std::string crops_section(const ClassEvalReport& report);      // of images
-std::string detection_section(const ClassEvalReport& report);  // of boxes, as the next two
-std::string detected_confusion_section(const ClassEvalReport& report);
-std::string worst_images_section(const ClassEvalReport& report);
+std::string detection_section(const ClassEvalReport& report);  // of boxes
+std::string worst_pictures_section(const ClassEvalReport& report);
 std::string worst_rows_section(const Contents& contents);
 std::string filters_section(const Contents& contents);
 
@@ -27,6 +26,6 @@ std::string decimal(double value);       // "0.0271", likewise
 std::string figure(const Score& score);  // either of these
 std::string count(int64_t value);        // "60 000", with thin spaces that do not break
 std::string image(const chart::Raster& raster, const std::string& alternative);
-std::string name_of(const ClassReport& one);  // "3 cat", or "3" where that is the name
+std::string numbered_name(int64_t number, const std::string& name);  // "3 cat", or "3" if that is the name
 
 }  // namespace gpunn::reports

@@ -16,11 +16,11 @@
 
 namespace gpunn::style {
 
+using data::Planes;
 using graph::Expressions;
 using graph::Graph;
 using graph::Storage;
 using graph::ValueId;
-using tasks::Planes;
 
 namespace {
 

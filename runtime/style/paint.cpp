@@ -17,8 +17,8 @@
 namespace gpunn {
 
 namespace fs = std::filesystem;
+using data::Planes;
 using inference::kMultipleOfSides;
-using tasks::Planes;
 
 namespace {
 

@@ -21,8 +21,8 @@
 namespace gpunn {
 
 namespace fs = std::filesystem;
+using data::Planes;
 using style::ImageTrainer;
-using tasks::Planes;
 
 namespace {
 

@@ -4,11 +4,13 @@
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
 
-#include <algorithm>
 #include <array>
+#include <memory>
 #include <variant>
 
+#include "tasks/class_report.hpp"
 #include "tasks/losses.hpp"
+#include "tasks/metrics/accuracy.hpp"
 
 namespace gpunn::tasks {
 
@@ -18,14 +20,6 @@ using graph::Storage;
 using graph::ValueId;
 
 namespace {
-
-constexpr int64_t kTop = 5;  // classes that top5_accuracy counts; with no more than these it is always 1
-
-double share_of(double rows, const Totals& totals) { return totals.count > 0 ? rows / totals.count : kUndefined; }
-
-double share_correct(const Totals& totals) { return share_of(totals.correct, totals); }
-
-double share_in_top5(const Totals& totals) { return share_of(totals.correct5, totals); }
 
 bool ends_in(const Experiment& experiment, const char* type) { return experiment.model.layers.back().type == type; }
 
@@ -87,22 +81,14 @@ class Classification : public Task {
   std::string_view output() const override { return "class"; }
   std::string_view target() const override { return "classes"; }
   std::span<const TaskMetric> metrics() const override {
-    static const std::array<TaskMetric, 2> metrics = {
-        TaskMetric{.metric = {"accuracy", "accuracy", true, true}, .while_training = true, .of_totals = share_correct},
-        TaskMetric{.metric = {"top5_accuracy", "top-5 accuracy", true, true},
-                   .of_totals = share_in_top5,
-                   .above_outputs = kTop}};
+    static const auto metrics = accuracies();
     return metrics;
   }
+  std::unique_ptr<Report> make_report(const ReportInputs& inputs) const override { return make_class_report(inputs); }
   std::span<const LossKind> losses() const override {
     static constexpr std::array kinds = {LossKind::cross_entropy, LossKind::mean_squared_error,
                                          LossKind::binary_cross_entropy, LossKind::hinge, LossKind::huber};
     return kinds;
-  }
-  // The class with the largest value.
-  std::string row_text(std::span<const float> values, const std::vector<std::string>& names) const override {
-    const auto best = static_cast<std::size_t>(std::ranges::max_element(values) - values.begin());
-    return best < names.size() ? names[best] : std::to_string(best);
   }
 
   void require_output(const Graph& g, const TaskContext& c, const ModelOutputs& outputs) const override {
@@ -130,10 +116,10 @@ class Classification : public Task {
     return add_loss_to_classes(g, c, compared, add_class_targets(g, c.outputs, batch.label()));
   }
 
-  void add_to_totals(Graph& g, const TaskContext& c, const ModelOutputs& outputs, const Batch& batch, ValueId losses,
-                     ValueId totals) const override {
+  void add_to_totals(Graph& g, const TaskContext& c, const BatchResults& results, ValueId totals) const override {
+    const Batch& batch = results.batch;
     g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {},
-          {losses, batch.count, totals, add_scores(g, c, outputs), batch.label()});
+          {results.losses, batch.count, totals, add_scores(g, c, results.outputs), batch.label()});
   }
 
   // The largest of a row is the class that the model takes it for: the output itself, or 0 and it where it is one for

@@ -32,10 +32,6 @@ ValueId in_f32(Graph& g, ValueId image) {
 
 }  // namespace
 
-std::string ImageTask::row_text(std::span<const float> values, const std::vector<std::string>& /*names*/) const {
-  return "an image of " + std::to_string(values.size()) + " values";
-}
-
 bool ImageTask::gives_images(const Graph& g, const TaskContext& c, const ModelOutputs& outputs) {
   const TensorType& type = g.value(outputs.last).type;
   const int64_t rows = type.shape.empty() ? 0 : type.shape[0];
@@ -60,11 +56,6 @@ ValueId ImageTask::add_training_loss(Graph& g, const TaskContext& c, const Model
 ValueId ImageTask::add_evaluation_loss(Graph& g, const TaskContext& c, const ModelOutputs& outputs,
                                        const Batch& batch) const {
   return add_training_loss(g, c, outputs, batch);
-}
-
-void ImageTask::add_to_totals(Graph& g, const TaskContext& /*context*/, const ModelOutputs& /*outputs*/,
-                              const Batch& batch, ValueId losses, ValueId totals) const {
-  g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {}, {losses, batch.count, totals});
 }
 
 ValueId ImageTask::add_scores(Graph& g, const TaskContext& /*context*/, const ModelOutputs& outputs) const {

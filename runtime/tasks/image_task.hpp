@@ -13,13 +13,10 @@ class ImageTask : public Task {
   std::string_view output() const override { return "image"; }
   std::string_view target() const override { return "images"; }
   std::array<const char*, 2> output_names() const override { return {"image", "image"}; }
-  std::string row_text(std::span<const float> values, const std::vector<std::string>& names) const override;
   graph::ValueId add_training_loss(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
                                    const Batch& batch) const override;
   graph::ValueId add_evaluation_loss(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
                                      const Batch& batch) const override;
-  void add_to_totals(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs, const Batch& batch,
-                     graph::ValueId losses, graph::ValueId totals) const override;
   graph::ValueId add_scores(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const override;
   gpunn_op prediction_op(const graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const override;
 

@@ -25,11 +25,6 @@ ValueId TargetTask::add_evaluation_loss(Graph& g, const TaskContext& c, const Mo
   return add_training_loss(g, c, outputs, batch);
 }
 
-void TargetTask::add_to_totals(Graph& g, const TaskContext& /*context*/, const ModelOutputs& /*outputs*/,
-                               const Batch& batch, ValueId losses, ValueId totals) const {
-  g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {}, {losses, batch.count, totals});
-}
-
 ValueId TargetTask::add_scores(Graph& /*g*/, const TaskContext& /*context*/, const ModelOutputs& outputs) const {
   return outputs.last;
 }

@@ -12,8 +12,6 @@ class TargetTask : public Task {
                                    const Batch& batch) const override;
   graph::ValueId add_evaluation_loss(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
                                      const Batch& batch) const override;
-  void add_to_totals(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs, const Batch& batch,
-                     graph::ValueId losses, graph::ValueId totals) const override;
   graph::ValueId add_scores(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const override;
 };
 

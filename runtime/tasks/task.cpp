@@ -1,6 +1,7 @@
 #include "tasks/task.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/ops.h>
 #include <gpunn/words.hpp>
 
 #include <algorithm>
@@ -19,6 +20,12 @@ const Task& style_transfer();
 namespace {
 
 constexpr std::string_view kOfTraining = "train_";
+
+std::vector<const Task*>& known() {
+  static std::vector<const Task*> tasks = {&classification(),   &regression(),     &multi_label(),
+                                           &super_resolution(), &style_transfer(), &detection()};
+  return tasks;
+}
 
 void add_once(std::vector<std::string>& names, const std::string& name) {
   if (std::ranges::find(names, name) == names.end()) names.push_back(name);
@@ -39,10 +46,33 @@ Decoded Task::decode(std::span<const float> predictions, const std::vector<std::
   return decoded;
 }
 
-const std::vector<const Task*>& all() {
-  static const std::vector<const Task*> tasks = {&classification(),   &regression(),     &multi_label(),
-                                                 &super_resolution(), &style_transfer(), &detection()};
-  return tasks;
+void Task::add_to_totals(graph::Graph& g, const TaskContext& /*context*/, const BatchResults& results,
+                         graph::ValueId totals) const {
+  g.add(GPUNN_OP_METRICS_ACCUMULATE, "metrics", {}, {results.losses, results.batch.count, totals});
+}
+
+std::vector<Accumulator> accumulators_of(const Task& task, const TaskContext& context, Phase phase) {
+  std::vector<Accumulator> found = {{kTotals,
+                                     {DType::f64, {4}},
+                                     [&task](graph::Graph& g, const TaskContext& c, const BatchResults& results,
+                                             graph::ValueId sum) { task.add_to_totals(g, c, results, sum); }}};
+  for (const TaskMetric& metric : task.metrics()) {
+    if (metric.accumulators == nullptr || (phase == Phase::training && !metric.while_training)) continue;
+    for (Accumulator& one : metric.accumulators(context)) {
+      const bool is_new = std::ranges::find(found, one.name, &Accumulator::name) == found.end();
+      if (is_new) found.push_back(std::move(one));
+    }
+  }
+  return found;
+}
+
+const std::vector<const Task*>& all() { return known(); }
+
+void add(const Task& task) {
+  if (std::ranges::find(known(), task.name(), &Task::name) != known().end()) {
+    throw Error("there is a task '" + std::string(task.name()) + "' already; choose another name", ExitCode::usage);
+  }
+  known().push_back(&task);
 }
 
 const Task& find(std::string_view name) {

@@ -8,9 +8,7 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,59 +16,14 @@
 
 #include "fields/kind.hpp"
 #include "graph/graph.hpp"
+#include "tasks/accumulator.hpp"
 #include "tasks/batch.hpp"
-#include "tasks/detection/boxes.hpp"
+#include "tasks/metric.hpp"
+#include "tasks/report.hpp"
 
 namespace gpunn::tasks {
 
 struct FrozenFeatures;
-
-// The totals that METRICS_ACCUMULATE adds up over the rows of some batches, on the device.
-struct Totals {
-  double loss = 0, correct = 0, correct5 = 0, count = 0;
-  double mean_loss() const { return count > 0 ? loss / count : 0; }
-};
-
-// For rows whose targets are images: the model's inputs, [rows, C, H, W] with input_shape for one, and the shape of a
-// target.
-struct ScoredImages {
-  Shape input_shape, target_shape;
-  std::span<const float> inputs;
-  int64_t scale = 1;  // how many times larger targets are than what was made of them
-};
-
-// Rows of an evaluation, in host memory: predictions and targets, [rows, outputs] each, both in the units of the data
-// set.
-struct ScoredRows {
-  int64_t outputs = 0;  // of a row's predictions; of its targets too, where target_size is 0
-  std::span<const float> predictions, targets;
-  std::optional<ScoredImages> images = {};
-  int64_t target_size = 0;
-  // Numbers of a regression replace the two arrays above. They are in the units of the data set, and the mean of the
-  // training targets is subtracted from both.
-  std::span<const double> predicted_numbers = {}, target_numbers = {};
-  std::span<const TrueImage> originals = {};  // of rows with boxes: the files' images, if the data has them
-};
-
-// Gathers the rows of an evaluation to a number.
-class RowMetric {
- public:
-  virtual ~RowMetric() = default;
-  virtual void add(const ScoredRows& rows) = 0;
-  virtual double value() const = 0;  // kUndefined if the rows do not define it
-  // The value for each output; empty for a metric of whole rows.
-  virtual std::vector<double> by_output() const { return {}; }
-};
-
-// A metric of a task with the way to it: from the totals that the device keeps, or on the host from each row of an
-// evaluation.
-struct TaskMetric {
-  Metric metric;
-  bool while_training = false;  // of the batches of a training, too; from totals alone
-  double (*of_totals)(const Totals& totals) = nullptr;
-  std::unique_ptr<RowMetric> (*of_rows)() = nullptr;
-  int64_t above_outputs = 0;  // applies to models of more outputs than these
-};
 
 // The inputs that a task needs to append its ops to a step program.
 struct TaskContext {
@@ -92,10 +45,8 @@ class Task {
   virtual std::string_view target() const = 0;              // several of them: "classes"
   virtual std::span<const TaskMetric> metrics() const = 0;  // the most telling first: what `monitor` is by default
   virtual std::span<const LossKind> losses() const = 0;     // the default first
-  // The metrics of each output.
-  virtual std::span<const TaskMetric> output_metrics() const { return {}; }
-  // A row's targets, or predictions, as a reader has them: "cat, dog".
-  virtual std::string row_text(std::span<const float> values, const std::vector<std::string>& names) const = 0;
+  // What an evaluation shows besides the metrics: figures of each class or output, the worst rows.
+  virtual std::unique_ptr<Report> make_report(const ReportInputs& inputs) const = 0;
   // The names of a trained model's two outputs: the last layer's numbers, and their meaning.
   virtual std::array<const char*, 2> output_names() const { return {"logits", "probabilities"}; }
   // The meaning of a row's predictions, in the units of the data: for classes and labels the `top` most probable; equal
@@ -120,9 +71,9 @@ class Task {
                                            const Batch& batch) const = 0;
   virtual graph::ValueId add_evaluation_loss(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
                                              const Batch& batch) const = 0;
-  // Adds the batch to the totals, f64[4].
-  virtual void add_to_totals(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
-                             const Batch& batch, graph::ValueId losses, graph::ValueId totals) const = 0;
+  // Adds a batch to kTotals: its losses and rows, and of a task that has ranks also those.
+  virtual void add_to_totals(graph::Graph& g, const TaskContext& context, const BatchResults& results,
+                             graph::ValueId totals) const;
   // f32[N, outputs] that ranks a row's outputs before they become a prediction; most often the output itself.
   virtual graph::ValueId add_scores(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const = 0;
   // The op, from f32[N, outputs] to the same, that makes predictions of the scores.
@@ -130,14 +81,15 @@ class Task {
                                  const ModelOutputs& outputs) const = 0;
 };
 
+// kTotals, and the accumulators of the metrics that the phase measures; each name once.
+std::vector<Accumulator> accumulators_of(const Task& task, const TaskContext& context, Phase phase);
+
 const std::vector<const Task*>& all();
+// Adds a task of the program, which must outlive all uses, before an experiment names it. Throws Error(usage) if there
+// is a task of this name.
+void add(const Task& task);
 const Task& find(std::string_view name);  // throws Error(usage) where there is none
 std::vector<std::string> names();
-
-// A row of a regression, as a reader has it: "price 1.25, rent 7". `stddev` has the deviation of each target column, or
-// is empty.
-std::string numbers_text(std::span<const double> values, const std::vector<std::string>& names,
-                         std::span<const double> stddev);
 
 // The possible values of a monitor: "loss", each metric, and with "train_" in front those that the training keeps.
 std::vector<std::string> monitor_names(const Task& task);

@@ -258,7 +258,7 @@ void upload(execution::ProgramRunner& runner, const std::vector<nn::Constant>& c
 }
 
 std::vector<nn::Constant> seen_in(execution::ProgramRunner& runner, const nn::FrozenNetwork& network,
-                                  const tasks::Planes& picture, const std::vector<std::string>& layers, OfLayer of) {
+                                  const data::Planes& picture, const std::vector<std::string>& layers, OfLayer of) {
   graph::Graph g;
   const TensorType type{DType::f32, {1, picture.channels, picture.height, picture.width}};
   const std::string prefix = "seen.";

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "data/images/planes.hpp"
 #include "execution/program_runner.hpp"
 #include "graph/expressions.hpp"
 #include "nn/frozen/frozen_network.hpp"
 #include "tasks/style/frozen_features.hpp"
-#include "tasks/super_resolution/planes.hpp"
 
 namespace gpunn::training {
 
@@ -39,7 +39,7 @@ using OfLayer = graph::ValueId (*)(graph::Expressions& e, graph::ValueId feature
 // Runs the network once on a picture of 3 channels. Of each of the layers, what `of` makes of it, under the layer's
 // name. The network's constants are on the device.
 std::vector<nn::Constant> seen_in(execution::ProgramRunner& runner, const nn::FrozenNetwork& network,
-                                  const tasks::Planes& picture, const std::vector<std::string>& layers, OfLayer of);
+                                  const data::Planes& picture, const std::vector<std::string>& layers, OfLayer of);
 
 // Makes variables of constants.
 void upload(execution::ProgramRunner& runner, const std::vector<nn::Constant>& constants);

@@ -1,7 +1,5 @@
 #include "training/metric.hpp"
 
-#include <vector>
-
 namespace gpunn::training {
 
 namespace {
@@ -15,17 +13,6 @@ double value_of(std::string_view monitor, const EpochReport& epoch) {
   if (!monitor.starts_with(kOfTraining)) return epoch.evaluation.scores.value(monitor);
   monitor.remove_prefix(kOfTraining.size());
   return monitor == "loss" ? epoch.train_loss : epoch.train_scores.value(monitor);
-}
-
-Scores scores_of(const tasks::Task& task, Of which, const tasks::Totals& totals, int64_t outputs) {
-  std::vector<Score> scores;
-  for (const tasks::TaskMetric& one : task.metrics()) {
-    if (which == Of::training && !one.while_training) continue;
-    const bool applies = one.above_outputs == 0 || outputs > one.above_outputs;
-    const bool known = applies && one.of_totals != nullptr;
-    scores.push_back({one.metric, known ? one.of_totals(totals) : kUndefined, applies});
-  }
-  return Scores(std::move(scores));
 }
 
 }  // namespace gpunn::training

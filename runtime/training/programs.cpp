@@ -160,9 +160,25 @@ ValueId add_weighted(Graph& g, const SplitType& split, const Batch& batch, Value
   return losses;
 }
 
-ValueId add_totals(Graph& g, const char* name) { return g.add_value(name, {DType::f64, {4}}, Storage::state); }
+// The accumulators of a step program and their values.
+struct MetricSums {
+  std::vector<tasks::Accumulator> accumulators;
+  std::vector<ValueId> values;
 
-// What every evaluation does with a batch: the model's outputs, each row's loss, and the totals.
+  void add(Graph& g, const ProgramContext& c, const tasks::BatchResults& results) const {
+    for (std::size_t i = 0; i < values.size(); ++i) accumulators[i].add(g, c.of_task(), results, values[i]);
+  }
+};
+
+MetricSums add_sums(Graph& g, const ProgramContext& c, tasks::Phase phase) {
+  MetricSums sums{tasks::accumulators_of(c.task(), c.of_task(), phase), {}};
+  for (const tasks::Accumulator& one : sums.accumulators) {
+    sums.values.push_back(g.add_value(accumulator_variable(phase, one.name), one.type, Storage::state));
+  }
+  return sums;
+}
+
+// What every evaluation does with a batch: the model's outputs, each row's loss, and the sums of the metrics.
 struct EvaluationValues {
   ValueId step = graph::kNoValue;
   tasks::ModelOutputs outputs;
@@ -177,11 +193,15 @@ EvaluationValues add_evaluation(Graph& g, const ProgramContext& c, const SplitTy
       add_model(g, c, batch.x, add_parameter_views(g, c.layout, parameters),
                 {.training = false, .step = step, .buffers = buffer_views(g, c, add_evaluated_buffers(g, c))});
   const ValueId losses = add_weighted(g, split, batch, c.task().add_evaluation_loss(g, c.of_task(), outputs, batch));
-  c.task().add_to_totals(g, c.of_task(), outputs, batch, losses, add_totals(g, variable::kEvalTotals));
+  add_sums(g, c, tasks::Phase::evaluation).add(g, c, {outputs, batch, losses});
   return {step, std::move(outputs), losses};
 }
 
 }  // namespace
+
+std::string accumulator_variable(tasks::Phase phase, const std::string& name) {
+  return phase == tasks::Phase::evaluation ? "eval." + name : name;
+}
 
 SplitType split_type(const std::string& name, const Schema& schema, const Split& split) {
   SplitType type{name, fields::device_type(split.samples)};
@@ -242,7 +262,7 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
   // What dropout draws by is another number in each part.
   const bool counts_passes = parts > 1 || division.divided;
   const ValueId pass = counts_passes ? add_counter(g, variable::kPass) : step;
-  const ValueId totals = add_totals(g, variable::kTotals);
+  const MetricSums metrics = add_sums(g, c, tasks::Phase::training);
   std::set<std::string> fixed;
   if (c.experiment.freeze_statistics) {
     for (std::string& norm : frozen_norms(c.experiment, c.layout.parameters, c.layout.rules, c.buffers.parameters)) {
@@ -293,7 +313,7 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
       sum.end_part(part);
       part_losses.push_back(mean);
     }
-    c.task().add_to_totals(g, c.of_task(), outputs, rows.batch, losses, totals);
+    metrics.add(g, c, {outputs, rows.batch, losses});
     if (counts_passes) {
       // Behind the last part of this rank, those of the others.
       const bool last = part + 1 == parts;

@@ -29,8 +29,6 @@ inline constexpr const char* kAverageBuffers = "ema.buffers";  // the buffers of
 inline constexpr const char* kStep = "step";                   // i64 0-d: training steps done
 inline constexpr const char* kPosition = "position";   // i64 0-d: steps done plus Sampling::shift, where it is not 0
 inline constexpr const char* kEvalStep = "eval.step";  // i64 0-d: evaluation batches done
-inline constexpr const char* kTotals = "totals";       // f64[4], of METRICS_ACCUMULATE
-inline constexpr const char* kEvalTotals = "eval.totals";
 inline constexpr const char* kLearningRates = "learning_rates";  // f32[steps]
 inline constexpr const char* kBatchStep = "batch.step";          // i64 0-d, and what follows: of batch_program
 inline constexpr const char* kBatchSamples = "batch.kept";       // f32[batch, ...], normalised and augmented
@@ -78,6 +76,9 @@ struct ProgramContext {
     return {experiment, outputs, frozen, experiment.micro_batches > 0 ? 1 : ranks.world};
   }
 };
+
+// The variable of an accumulator: "totals", and of evaluations "eval.totals".
+std::string accumulator_variable(tasks::Phase phase, const std::string& name);
 
 // A split as the device has it: its samples, and the fields of the schema of which it has values. A split without any
 // values, of batches that come later, has all of them.

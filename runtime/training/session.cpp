@@ -401,8 +401,19 @@ void Session::write_counters(int64_t step) {
 }
 
 int64_t Session::step() { return training_step(), read_scalar<int64_t>(variables(), variable::kStep); }
-Totals Session::totals() const { return over_ranks(team_.get(), read_totals(variables(), variable::kTotals)); }
-void Session::reset_totals() { variables().write(variable::kTotals, bytes_of(std::vector<double>(4, 0.0))); }
+
+SumVariables Session::sums_of(tasks::Phase phase) const {
+  ProgramContext of_phase = context();
+  if (phase == tasks::Phase::evaluation) of_phase.outputs = data_->outputs_of(dataset().test);
+  return {runner_->variables(), phase, tasks::accumulators_of(task(), of_phase.of_task(), phase)};
+}
+
+tasks::Accumulated Session::sums() const { return sums_of(tasks::Phase::training).read(team_.get()); }
+void Session::reset_sums() { sums_of(tasks::Phase::training).reset(); }
+
+Scores Session::training_scores(const tasks::Accumulated& sums) const {
+  return tasks::MetricTallies(task().metrics(), tasks::Phase::training).scores(sums, dataset().fields.target().count());
+}
 
 std::vector<float> Session::losses(int64_t first, int64_t last) const {
   return history(variable::kLossHistory, first, last);

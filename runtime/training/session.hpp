@@ -9,7 +9,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -23,23 +22,13 @@
 #include "training/programs.hpp"
 #include "training/schedule/schedule.hpp"
 #include "training/streamed_program.hpp"
+#include "training/sums.hpp"
 #include "training/training_length.hpp"
 #include "training/training_state.hpp"
 
 namespace gpunn::training {
 
-class RowMetrics;
 class StepChecker;
-
-using tasks::Totals;
-
-// The outputs of the evaluation step for a batch of the test split, in host memory. Valid during the call.
-struct RowOutputs {
-  int64_t first = 0;                   // row of the split
-  std::span<const float> scores;       // [rows, outputs], of the model
-  std::span<const float> predictions;  // [rows, outputs], made of them as the task says; of scaled targets, scaled
-  std::span<const float> losses;       // [rows]
-};
 
 // An experiment opened on a backend: model and data on the device (or the data streamed to it), parameters initialised,
 // step programs built on demand. Everything that trains, evaluates or measures uses a session.
@@ -67,7 +56,7 @@ class Session {
   // The backend of a resumed run: its name, or "check:A,B" for a checked training.
   std::string backend_name() const;
   execution::Profiler* profiler() const { return profiler_; }  // may be null
-  // nullptr: this process trains alone. With a team, all ranks call train_steps, evaluate, totals and save_state alike.
+  // nullptr: this process trains alone. With a team, all ranks call train_steps, evaluate, sums and save_state alike.
   distributed::Team* team() const { return team_.get(); }
   Ranks ranks() const { return ranks_; }
   const ParameterLayout& layout() const { return state_->parameters(); }
@@ -104,7 +93,9 @@ class Session {
   // The test split with the current parameters. With `after` op by op, as train_step_observed.
   EvalReport evaluate(const std::function<void(const graph::Node&)>& after = {});
   // The same, and calls `look` after every batch.
-  EvalReport evaluate_rows(const std::function<void(const RowOutputs&)>& look);
+  EvalReport evaluate_rows(const std::function<void(const tasks::EvaluatedRows&)>& look);
+  // What the last evaluation added up on the device.
+  tasks::Accumulated evaluated_sums() const { return sums_of(tasks::Phase::evaluation).read(nullptr); }
   // So many bytes of evaluated rows with sizes of their own stay on the device between evaluations.
   void keep_singles(uint64_t bytes) { kept_bytes_ = bytes; }
   const execution::CompiledProgram& evaluation();
@@ -114,8 +105,10 @@ class Session {
   std::optional<double> first_non_finite(graph::ValueId id);
 
   int64_t step();  // training steps done
-  Totals totals() const;
-  void reset_totals();
+  // What the training steps since the last reset_sums() have added up, over all ranks.
+  tasks::Accumulated sums() const;
+  void reset_sums();
+  Scores training_scores(const tasks::Accumulated& sums) const;  // the metrics that the training keeps
   std::vector<float> losses(int64_t first, int64_t last) const;  // of the steps [first, last), at most kLossHistorySize
   // Of the gradients, likewise; empty where they are not recorded.
   std::vector<float> gradient_norms(int64_t first, int64_t last) const;
@@ -146,16 +139,21 @@ class Session {
   execution::RunnableProgram compile_training() const;
   LongWork evaluation_work() const;
   void advance(LongWork& work, int64_t batches);
+  SumVariables sums_of(tasks::Phase phase) const;
   void write_counters(int64_t step);
-  EvalReport evaluate_singles(const std::function<void(const RowOutputs&)>& look);
-  // Of an evaluated row with a size of its own.
+  // An evaluation on its way: what it adds up on the host, and since when.
+  struct Evaluation;
+  EvalReport report_of(const Evaluation& evaluation, distributed::Team* team) const;
+  EvalReport evaluate_singles(const std::function<void(const tasks::EvaluatedRows&)>& look);
+  // An evaluated row with a size of its own.
   struct SingleRow;
   std::unique_ptr<execution::RunnableProgram> compile_single(const SingleRow& row);
-  void run_single(const SingleRow& row, execution::RunnableProgram& program, RowMetrics& metrics,
-                  const std::function<void(const RowOutputs&)>& look);
+  void run_single(const SingleRow& row, execution::RunnableProgram& program, Evaluation& evaluation,
+                  const std::function<void(const tasks::EvaluatedRows&)>& look);
   void drop_single(const SingleRow& row);
   // The batches of these ranks that are this one's.
-  EvalReport evaluate_by(StreamedProgram& program, Ranks ranks, const std::function<void(int64_t steps)>& launch);
+  EvalReport evaluate_by(StreamedProgram& program, Ranks ranks, Evaluation& evaluation,
+                         const std::function<void(int64_t steps)>& launch);
   void check_memory();
   uint64_t evaluation_arena_bytes();  // 0: there is nothing to evaluate
   void upload_class_targets();

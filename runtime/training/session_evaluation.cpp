@@ -4,10 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "training/metric.hpp"
-#include "training/row_metrics.hpp"
+#include "training/non_finite_rows.hpp"
 #include "training/session.hpp"
-#include "training/targets.hpp"
 #include "training/variable_access.hpp"
 
 namespace gpunn::training {
@@ -54,24 +52,40 @@ void Session::advance(LongWork& work, int64_t batches) {
   if (team_ != nullptr) team_->show_life();
 }
 
+struct Session::Evaluation {
+  explicit Evaluation(const Session& session) : metrics(session.task().metrics()), non_finite(session.has_loss()) {}
+  tasks::MetricTallies metrics;
+  NonFiniteCount non_finite;
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+
+  void add(const tasks::EvaluatedRows& rows) {
+    non_finite.add(rows);
+    metrics.add(rows);
+  }
+};
+
+EvalReport Session::report_of(const Evaluation& evaluation, distributed::Team* team) const {
+  const tasks::Accumulated sums = sums_of(tasks::Phase::evaluation).read(team);
+  return {.part = dataset().evaluated,
+          .loss = sums.mean_loss(),
+          .scores = evaluation.metrics.scores(sums, dataset().fields.target().count()),
+          .rows = static_cast<int64_t>(sums.total(tasks::Total::rows)),
+          .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - evaluation.start).count(),
+          .non_finite = evaluation.non_finite.found()};
+}
+
 // The whole test split by launch(steps), which runs the next so many batches.
-EvalReport Session::evaluate_by(StreamedProgram& program, Ranks ranks,
+EvalReport Session::evaluate_by(StreamedProgram& program, Ranks ranks, Evaluation& evaluation,
                                 const std::function<void(int64_t steps)>& launch) {
   const execution::HostSpan span(profiler_, "evaluation");
-  const auto start = std::chrono::steady_clock::now();
+  evaluation.start = std::chrono::steady_clock::now();
   // A stream brings the batches of this rank alone.
   write_scalar<int64_t>(variables(), variable::kEvalStep, program.stream != nullptr ? 0 : ranks.rank);
-  variables().write(variable::kEvalTotals, bytes_of(std::vector<double>(4, 0.0)));
+  sums_of(tasks::Phase::evaluation).reset();
   const int64_t batches = data_->evaluation_batches(ranks);
   if (program.stream != nullptr) program.stream->seek(0, batches);
   program.run(batches, launch);
-  Totals totals = read_totals(variables(), variable::kEvalTotals);
-  if (ranks.world > 1) totals = over_ranks(team_.get(), totals);
-  return {.part = dataset().evaluated,
-          .loss = totals.mean_loss(),
-          .scores = scores_of(task(), Of::evaluation, totals, dataset().fields.target().count()),
-          .rows = static_cast<int64_t>(totals.count),
-          .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+  return report_of(evaluation, ranks.world > 1 ? team_.get() : nullptr);
 }
 
 struct Session::SingleRow {
@@ -90,18 +104,21 @@ std::unique_ptr<execution::RunnableProgram> Session::compile_single(const Single
       runner_->compile(inspection_program(of_row, type, 1, row.prefix())));
 }
 
-void Session::run_single(const SingleRow& row, execution::RunnableProgram& program, RowMetrics& metrics,
-                         const std::function<void(const RowOutputs&)>& look) {
-  execution::Executable& executable = runner_->ready(program);  // first: it creates the counter and the totals
+void Session::run_single(const SingleRow& row, execution::RunnableProgram& program, Evaluation& evaluation,
+                         const std::function<void(const tasks::EvaluatedRows&)>& look) {
+  execution::Executable& executable = runner_->ready(program);  // first: it creates the counter and the sums
   write_scalar<int64_t>(variables(), variable::kEvalStep, 0);
-  if (row.index == 0) variables().write(variable::kEvalTotals, bytes_of(std::vector<double>(4, 0.0)));
+  if (row.index == 0) sums_of(tasks::Phase::evaluation).reset();
   executable.run();
   const auto read = [&](const char* name) { return values_of<float>(variables().read(row.prefix() + name)); };
   const std::vector<float> scores = read(variable::kRowScores), predictions = read(variable::kPredictions);
   const std::vector<float> losses = read(variable::kRowLosses);
-  const RowOutputs seen{
-      .first = static_cast<int64_t>(row.index), .scores = scores, .predictions = predictions, .losses = losses};
-  metrics.add(seen, dataset());
+  const tasks::EvaluatedRows seen{.dataset = dataset(),
+                                  .first = static_cast<int64_t>(row.index),
+                                  .scores = scores,
+                                  .predictions = predictions,
+                                  .losses = losses};
+  evaluation.add(seen);
   look(seen);
 }
 
@@ -115,11 +132,10 @@ void Session::drop_single(const SingleRow& row) {
 }
 
 // Each row by a program of its own size. The first ones stay for the next evaluation, with their rows on the device.
-EvalReport Session::evaluate_singles(const std::function<void(const RowOutputs&)>& look) {
+EvalReport Session::evaluate_singles(const std::function<void(const tasks::EvaluatedRows&)>& look) {
   const execution::HostSpan span(profiler_, "evaluation");
-  const auto start = std::chrono::steady_clock::now();
+  Evaluation evaluation(*this);
   LongWork work = evaluation_work();
-  RowMetrics metrics(task(), has_loss());
   const std::vector<Split>& rows = dataset().test.singles;
   uint64_t bytes = 0;
   for (std::size_t i = 0; i < rows.size(); ++i, advance(work, 1)) {
@@ -127,31 +143,24 @@ EvalReport Session::evaluate_singles(const std::function<void(const RowOutputs&)
     const SingleRow row{"single" + std::to_string(i), rows[i], i};
     if (bytes <= kept_bytes_) {
       if (singles_.size() == i) singles_.push_back(compile_single(row));
-      run_single(row, *singles_[i], metrics, look);
+      run_single(row, *singles_[i], evaluation, look);
     } else {
       const auto program = compile_single(row);
-      run_single(row, *program, metrics, look);
+      run_single(row, *program, evaluation, look);
       drop_single(row);
     }
   }
-  const Totals totals = read_totals(variables(), variable::kEvalTotals);
-  EvalReport report{.part = dataset().evaluated,
-                    .loss = totals.mean_loss(),
-                    .scores = scores_of(task(), Of::evaluation, totals, dataset().fields.target().count()),
-                    .rows = static_cast<int64_t>(totals.count),
-                    .seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
-  report.scores = metrics.put_into(report.scores);
-  report.non_finite = metrics.non_finite();
-  return report;
+  return report_of(evaluation, nullptr);
 }
 
 EvalReport Session::evaluate(const std::function<void(const graph::Node&)>& after) {
-  if (data_->evaluates_singly()) return evaluate_singles([](const RowOutputs&) {});
-  if (!after && has_row_metrics(task())) return evaluate_rows([](const RowOutputs&) {});
+  if (data_->evaluates_singly()) return evaluate_singles([](const tasks::EvaluatedRows&) {});
+  if (!after && tasks::any_on_host(task().metrics())) return evaluate_rows([](const tasks::EvaluatedRows&) {});
   StreamedProgram& step = evaluation_step();
   execution::Executable& executable = after ? runner_->ready_op_by_op(step.program) : runner_->ready(step.program);
   LongWork work = evaluation_work();
-  return evaluate_by(step, ranks(), [&](int64_t steps) {
+  Evaluation evaluation(*this);
+  return evaluate_by(step, ranks(), evaluation, [&](int64_t steps) {
     // A captured graph of several steps is launched as often as it fits, however the steps are cut.
     for (int64_t done = 0; done < steps;) {
       const int64_t now = after ? 1 : std::min(steps - done, executable.runs_per_launch());
@@ -167,7 +176,7 @@ EvalReport Session::evaluate(const std::function<void(const graph::Node&)>& afte
 }
 
 // Metrics of rows are computed on the host, from all rows: every rank evaluates all of them.
-EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& look) {
+EvalReport Session::evaluate_rows(const std::function<void(const tasks::EvaluatedRows&)>& look) {
   if (data_->evaluates_singly()) return evaluate_singles(look);
   const int64_t batch = data_->evaluation_batch();
   graph::Graph program = inspection_program(context(), data_->test(), batch);
@@ -180,8 +189,8 @@ EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& 
   execution::Executable& executable = runner_->ready(step.program);
   int64_t first = 0;
   LongWork work = evaluation_work();
-  RowMetrics metrics(task(), has_loss());
-  EvalReport report = evaluate_by(step, {}, [&](int64_t steps) {
+  Evaluation evaluation(*this);
+  return evaluate_by(step, {}, evaluation, [&](int64_t steps) {
     for (int64_t i = 0; i < steps; ++i, first += batch, advance(work, 1)) {
       executable.run();
       const std::vector<float> scores = values_of<float>(variables().read(variable::kRowScores));
@@ -189,18 +198,18 @@ EvalReport Session::evaluate_rows(const std::function<void(const RowOutputs&)>& 
       const std::vector<float> losses = values_of<float>(variables().read(variable::kRowLosses));
       // The last batch may have rows that do not count.
       const auto rows = static_cast<std::size_t>(std::min(batch, data_->test().rows() - first));
-      const std::size_t values = scores.size() / static_cast<std::size_t>(batch) * rows;
-      const RowOutputs seen{.first = first,
-                            .scores = std::span(scores).first(values),
-                            .predictions = std::span(predictions).first(values),
-                            .losses = std::span(losses).first(rows)};
-      metrics.add(seen, dataset());
+      const auto rows_of = [&](const std::vector<float>& all) {
+        return std::span(all).first(all.size() / static_cast<std::size_t>(batch) * rows);
+      };
+      const tasks::EvaluatedRows seen{.dataset = dataset(),
+                                      .first = first,
+                                      .scores = rows_of(scores),
+                                      .predictions = rows_of(predictions),
+                                      .losses = rows_of(losses)};
+      evaluation.add(seen);
       look(seen);
     }
   });
-  report.scores = metrics.put_into(report.scores);
-  report.non_finite = metrics.non_finite();
-  return report;
 }
 
 }  // namespace gpunn::training

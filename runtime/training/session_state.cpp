@@ -15,7 +15,6 @@ namespace gpunn::training {
 
 namespace {
 
-constexpr const char* kStoredTotals = "totals";
 constexpr std::array kLossScaling = {variable::kLossScale, variable::kGoodSteps, variable::kSkippedSteps};
 
 const storage::StoredTensor* find_state(const storage::Checkpoint& checkpoint, const std::string& name,
@@ -30,18 +29,9 @@ void Session::save_state(storage::Checkpoint& checkpoint) {
   training_step();
   state_->save(checkpoint);
   checkpoint.state.clear();
-  const auto keep = [&](const char* name, const TensorType& type, const char* variable) {
-    storage::StoredTensor& tensor = checkpoint.state.emplace_back();
-    tensor.name = name;
-    tensor.type = type;
-    tensor.values = variables().read(variable);
-  };
-  keep(kStoredTotals, {DType::f64, {4}}, variable::kTotals);
-  const Totals all = totals();  // of all ranks
-  const std::vector<double> numbers = {all.loss, all.correct, all.correct5, all.count};
-  checkpoint.state.back().values.assign(bytes_of(numbers).begin(), bytes_of(numbers).end());
+  sums_of(tasks::Phase::training).save(checkpoint, team_.get());
   if (scales_loss(*experiment_)) {
-    for (const char* name : kLossScaling) keep(name, {DType::f32, {}}, name);
+    for (const char* name : kLossScaling) checkpoint.state.push_back({name, {DType::f32, {}}, variables().read(name)});
   }
   const int64_t done = step();
   schedule_.save(checkpoint);
@@ -61,14 +51,17 @@ void Session::restore_state(const storage::Checkpoint& checkpoint) {
   std::string differences = state_->mismatches(checkpoint);
   const auto step = checkpoint.counters.find("step");
   if (step == checkpoint.counters.end() || step->second < 0) differences += "\n  the counter 'step' is missing";
-  const storage::StoredTensor* const totals = find_state(checkpoint, kStoredTotals, {DType::f64, {4}});
-  if (totals == nullptr) differences += "\n  the state 'totals' f64[4] is missing";
+  SumVariables sums = sums_of(tasks::Phase::training);
+  differences += sums.missing(checkpoint);
   if (!differences.empty()) not_this_model(differences);
 
   state_->restore(checkpoint);
-  // Those of all ranks are kept by the first from here on.
-  if (ranks().rank == 0) variables().write(variable::kTotals, totals->values);
-  if (ranks().rank > 0) reset_totals();
+  // The first rank keeps the sums of all from here on.
+  if (ranks().rank == 0) {
+    sums.restore(checkpoint);
+  } else {
+    sums.reset();
+  }
   // A run that was of another precision begins with the first scale.
   if (scales_loss(*experiment_)) {
     for (const char* name : kLossScaling) {

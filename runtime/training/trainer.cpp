@@ -111,7 +111,7 @@ void Trainer::begin(const storage::Checkpoint& from) {
                .watched_epoch = counter("watched_epoch"),
                .stale_epochs = counter("stale_epochs")};
   step_ = looked_at_ = session_.step();
-  rows_ = std::max<int64_t>(counter("rows") - std::llround(session_.totals().count), 0);
+  rows_ = std::max<int64_t>(counter("rows") - std::llround(session_.sums().total(tasks::Total::rows)), 0);
   given_ = from.given;
   snapshot_ = from;
   const bool resumable = !folder_.is_none() && !folder_.is_new();
@@ -249,8 +249,8 @@ void Trainer::train_epoch() {
   epoch_seconds_ = 0;
   loader_before_ = session_.loader();
   if (length.in_epoch(step_) == 0) {
-    rows_ += std::llround(session_.totals().count);
-    session_.reset_totals();
+    rows_ += std::llround(session_.sums().total(tasks::Total::rows));
+    session_.reset_sums();
   }
 
   auto start = Clock::now();
@@ -379,7 +379,7 @@ void Trainer::device_lost(const DeviceLostError& error) {
 
 void Trainer::report(bool record) {
   const TrainingLength& length = session_.length();
-  const Totals totals = session_.totals();
+  const tasks::Accumulated sums = session_.sums();
   const int64_t done_here = step_ - epoch_first_step_;
   StepReport report;
   report.epoch = length.epoch_of(step_ - 1) + 1;
@@ -387,8 +387,8 @@ void Trainer::report(bool record) {
   report.step = length.in_epoch(step_ - 1) + 1;
   report.steps = length.steps_per_epoch;
   report.global_step = step_;
-  report.loss = totals.mean_loss();
-  report.scores = scores_of(session_.task(), Of::training, totals, session_.dataset().fields.target().count());
+  report.loss = sums.mean_loss();
+  report.scores = session_.training_scores(sums);
   report.learning_rate = session_.learning_rate_of_step(step_ - 1);
   if (epoch_seconds_ > 0) {
     const double per_second = static_cast<double>(done_here) / epoch_seconds_;
@@ -448,12 +448,12 @@ void Trainer::finish_epoch() {
   // it: a run that is resumed is the straight run.
   const bool whole = length.in_epoch(step_) == 0;
   const Progress before = progress_;
-  const Totals totals = session_.totals();
+  const tasks::Accumulated sums = session_.sums();
   EpochReport epoch;
   epoch.epoch = length.epoch_of(step_ - 1) + 1;
   epoch.global_step = step_;
-  epoch.train_loss = totals.mean_loss();
-  epoch.train_scores = scores_of(session_.task(), Of::training, totals, session_.dataset().fields.target().count());
+  epoch.train_loss = sums.mean_loss();
+  epoch.train_scores = session_.training_scores(sums);
   epoch.learning_rate = session_.learning_rate_of_step(step_ - 1);
   epoch.train_seconds = epoch_seconds_;
   if (epoch_seconds_ > 0) {
@@ -533,7 +533,7 @@ storage::Checkpoint Trainer::checkpoint() {
   state.backend = session_.backend_name();
   state.created = utc_time();
   session_.save_state(state);
-  state.counters["rows"] = rows_ + std::llround(session_.totals().count);
+  state.counters["rows"] = rows_ + std::llround(session_.sums().total(tasks::Total::rows));
   state.counters["best_epoch"] = progress_.best_epoch;
   state.counters["best_step"] = progress_.best_step;
   state.counters["stale_epochs"] = progress_.stale_epochs;

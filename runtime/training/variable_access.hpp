@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "execution/variables.hpp"
-#include "training/session.hpp"
 
 namespace gpunn::training {
 
@@ -34,20 +33,6 @@ T read_scalar(const execution::Variables& variables, const char* name) {
 template <class T>
 void write_scalar(execution::Variables& variables, const char* name, T value) {
   variables.write(name, std::as_bytes(std::span(&value, 1)));
-}
-
-// The sum over the ranks; nullptr: there is one.
-inline Totals over_ranks(distributed::Team* team, const Totals& own) {
-  if (team == nullptr) return own;
-  const std::vector<double> sums = team->sums({own.loss, own.correct, own.correct5, own.count});
-  return {.loss = sums[0], .correct = sums[1], .correct5 = sums[2], .count = sums[3]};
-}
-
-inline Totals read_totals(const execution::Variables& variables, const char* name) {
-  double values[4];
-  const std::vector<std::byte> bytes = variables.read(name);
-  std::memcpy(values, bytes.data(), sizeof(values));
-  return {.loss = values[0], .correct = values[1], .correct5 = values[2], .count = values[3]};
 }
 
 }  // namespace gpunn::training

@@ -14,8 +14,8 @@
 
 #include "catch.hpp"
 #include "data/files.hpp"
+#include "data/images/bicubic.hpp"
 #include "data/images/image.hpp"
-#include "tasks/super_resolution/bicubic.hpp"
 #include "tasks/super_resolution/quality.hpp"
 #include "tasks/task.hpp"
 
@@ -34,14 +34,14 @@ Quality bicubic_quality(const fs::path& folder, int64_t scale) {
   double images = 0;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const data::Image file = data::read_image_file(entry.path());
-    tasks::Planes image{1, file.height, file.width};
+    data::Planes image{1, file.height, file.width};
     for (std::size_t i = 0; i < file.values.size(); i += static_cast<std::size_t>(file.channels)) {
       const uint8_t* const at = file.values.data() + i;
-      image.values.push_back(static_cast<float>(file.channels == 1 ? *at : tasks::luma(at[0], at[1], at[2])) / 255);
+      image.values.push_back(static_cast<float>(file.channels == 1 ? *at : data::luma(at[0], at[1], at[2])) / 255);
     }
-    image = tasks::cropped_to_multiple(image, scale);
+    image = data::cropped_to_multiple(image, scale);
     const auto factor = static_cast<double>(scale);
-    const auto larger = tasks::measured_plane(tasks::resize_bicubic(tasks::resize_bicubic(image, 1 / factor), factor));
+    const auto larger = tasks::measured_plane(data::resize_bicubic(data::resize_bicubic(image, 1 / factor), factor));
     const auto original = tasks::measured_plane(image);
     const tasks::ComparedPlanes planes{larger, original, image.height, image.width, scale};
     sum.psnr += tasks::psnr(planes);
@@ -134,10 +134,10 @@ TEST_CASE("a patch that is shrunk is what the model gets of it, turned or not") 
     const Dataset set = load_dataset(drawn_config(settings));
     const PatchBatch batch = batch_of(set, 3, 8);
     for (std::size_t row = 0; row < 8; ++row) {
-      tasks::Planes target{1, 48, 48};
+      data::Planes target{1, 48, 48};
       target.values.assign(batch.targets.begin() + static_cast<std::ptrdiff_t>(row * 48 * 48),
                            batch.targets.begin() + static_cast<std::ptrdiff_t>((row + 1) * 48 * 48));
-      const tasks::Planes small = tasks::resize_bicubic(target, 1.0 / 3);
+      const data::Planes small = data::resize_bicubic(target, 1.0 / 3);
       // Beyond the reach of the border, where the image goes on and the patch does not.
       for (std::size_t y = 3; y < 13; ++y) {
         for (std::size_t x = 3; x < 13; ++x) {

@@ -16,7 +16,7 @@
 
 using namespace gpunn;
 using namespace gpunn::testing;
-using tasks::Planes;
+using data::Planes;
 
 namespace {
 

@@ -86,7 +86,7 @@ TEST_CASE("no grid where the weights are none of a convolution") {
 
 TEST_CASE("the heat map has a square for each cell") {
   const ClassEvalReport report = tallied({3, 1, 0, 4}, {"a", "b"});
-  const chart::Raster map = heat_map(report);
+  const chart::Raster map = heat_map(report.confusion);
   CHECK(map.width == 480);
   CHECK(pixel(map, 0, 479)[3] > 0);  // one a taken for b
   CHECK(pixel(map, 479, 0)[3] == 0);

@@ -1,10 +1,16 @@
 // The metrics of tasks give what scikit-learn gives; tests/fixtures/metrics.py says how those numbers came.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
 
 #include "catch.hpp"
+#include "fields/kind.hpp"
+#include "fields/values.hpp"
+#include "tasks/metrics/label_sets.hpp"
+#include "tasks/metrics/number_errors.hpp"
 #include "tasks/task.hpp"
 
 using namespace gpunn;
@@ -24,23 +30,38 @@ const TaskMetric& metric_called(std::span<const TaskMetric> metrics, const std::
   throw std::out_of_range(name);
 }
 
+// A data set whose evaluated rows have these targets, [rows, outputs].
+Dataset with_targets(const std::string& kind, int64_t outputs, const Floats& targets) {
+  Dataset set;
+  set.fields.target() = fields::target_field(kind, fields::numbered(outputs));
+  set.test.fields[set.fields.target().name] = fields::label_values(targets, outputs);
+  return set;
+}
+
 // Fed in batches of 7 rows, as an evaluation feeds them.
-std::unique_ptr<RowMetric> fed(const TaskMetric& metric, int64_t outputs, const Floats& predictions,
-                               const Floats& targets) {
-  std::unique_ptr<RowMetric> result = metric.of_rows();
-  const std::size_t step = 7 * static_cast<std::size_t>(outputs);
-  for (std::size_t first = 0; first < targets.size(); first += step) {
-    const std::size_t count = std::min(step, targets.size() - first);
-    result->add({.outputs = outputs,
-                 .predictions = std::span(predictions).subspan(first, count),
-                 .targets = std::span(targets).subspan(first, count)});
+std::unique_ptr<MetricTally> fed(const TaskMetric& metric, const Dataset& set, const Floats& predictions) {
+  std::unique_ptr<MetricTally> result = metric.tally();
+  const auto outputs = static_cast<std::size_t>(set.fields.target().count());
+  const std::size_t rows = predictions.size() / outputs;
+  const Floats losses(rows);
+  for (std::size_t first = 0; first < rows; first += 7) {
+    const std::size_t count = std::min<std::size_t>(7, rows - first);
+    const auto values = std::span(predictions).subspan(first * outputs, count * outputs);
+    result->add({.dataset = set,
+                 .first = static_cast<int64_t>(first),
+                 .scores = values,
+                 .predictions = values,
+                 .losses = std::span(losses).first(count)});
   }
   return result;
 }
 
+std::string kind_of(const std::string& task) { return std::string(find(task).target_kind()); }
+
 double value_of_metric(const std::string& task, const std::string& name, int64_t outputs, const Floats& predictions,
                        const Floats& targets) {
-  return fed(metric_called(find(task).metrics(), name), outputs, predictions, targets)->value();
+  const Dataset set = with_targets(kind_of(task), outputs, targets);
+  return fed(metric_called(find(task).metrics(), name), set, predictions)->value({});
 }
 
 }  // namespace
@@ -49,21 +70,25 @@ TEST_CASE("metrics are scikit-learn's, of all outputs and of each") {
   std::ifstream file(std::string(GPUNN_SOURCE_DIR) + "/tests/fixtures/metrics.json");
   const json cases = json::parse(file);
   REQUIRE(cases.size() == 4);
+  const auto of_numbers = number_errors();
+  const auto of_labels = single_label_metrics();
   for (const json& one : cases) {
-    const Task& task = find(one.at("task").get<std::string>());
+    const auto name_of_task = one.at("task").get<std::string>();
+    const Task& task = find(name_of_task);
     const auto predictions = one.at("predictions").get<Floats>(), targets = one.at("targets").get<Floats>();
-    const auto outputs = one.at("outputs").get<int64_t>();
+    const Dataset set = with_targets(kind_of(name_of_task), one.at("outputs").get<int64_t>(), targets);
     CHECK(one.at("metrics").size() == task.metrics().size());
     for (const auto& [name, expected] : one.at("metrics").items()) {
       CAPTURE(name);
-      const auto metric = fed(metric_called(task.metrics(), name), outputs, predictions, targets);
-      CHECK(std::abs(metric->value() - expected.get<double>()) < kClose);
+      const auto metric = fed(metric_called(task.metrics(), name), set, predictions);
+      CHECK(std::abs(metric->value({}) - expected.get<double>()) < kClose);
     }
-    CHECK(one.at("by_output").size() == task.output_metrics().size());
+    const std::span<const TaskMetric> by_output =
+        name_of_task == "regression" ? std::span<const TaskMetric>(of_numbers) : std::span<const TaskMetric>(of_labels);
+    CHECK(one.at("by_output").size() == by_output.size());
     for (const auto& [name, expected] : one.at("by_output").items()) {
       CAPTURE(name);
-      const auto metric = fed(metric_called(task.output_metrics(), name), outputs, predictions, targets);
-      const std::vector<double> values = metric->by_output();
+      const std::vector<double> values = fed(metric_called(by_output, name), set, predictions)->by_output({});
       REQUIRE(values.size() == expected.size());
       for (std::size_t i = 0; i < values.size(); ++i) CHECK(std::abs(values[i] - expected[i].get<double>()) < kClose);
     }
@@ -89,13 +114,12 @@ TEST_CASE("scores that separate the rows have an average precision of exactly 1"
 }
 
 TEST_CASE("a row is told in words") {
-  const std::vector<std::string> names = {"ant", "bee", "cat"};
-  const Floats values = {0.7F, 0.2F, 0.9F};
-  CHECK(find("multi_label").row_text(values, names) == "ant, cat");
-  CHECK(find("multi_label").row_text(Floats{0, 0, 0}, names) == "none");
-  CHECK(find("regression").row_text(Floats{1.25F}, {"price"}) == "1.25");
-  CHECK(find("regression").row_text(Floats{1.25F, -3e6F}, {"price", "rent"}) == "price 1.25, rent -3e+06");
-  CHECK(find("classification").row_text(values, names) == "cat");
+  const Field labels = fields::target_field("label_set", {"ant", "bee", "cat"});
+  const Field numbers = fields::target_field("numbers", {"price", "rent"});
+  CHECK(labels_text(labels, std::array{0.7, 0.2, 0.9}) == "ant, cat");
+  CHECK(labels_text(labels, std::array{0.0, 0.0, 0.0}) == "none");
+  CHECK(numbers_text(numbers, std::array{1.25}) == "1.25");
+  CHECK(numbers_text(numbers, std::array{1.25, -3e6}) == "price 1.25, rent -3e+06");
 }
 
 TEST_CASE("each task says what it needs, and its metrics have names of their own") {
@@ -104,9 +128,9 @@ TEST_CASE("each task says what it needs, and its metrics have names of their own
     CAPTURE(task->name());
     CHECK_FALSE(task->metrics().empty());
     CHECK_FALSE(task->losses().empty());
-    CHECK(task->has_labels() == (task->target_kind() == "class"));
     for (const TaskMetric& one : task->metrics()) {
-      CHECK((one.of_rows == nullptr) != (one.of_totals == nullptr));
+      CHECK(one.tally != nullptr);
+      CHECK_FALSE((one.on_host && one.while_training));
       CHECK(monitored(one.metric.name).larger_is_better == one.metric.larger_is_better);
     }
   }
@@ -117,10 +141,10 @@ TEST_CASE("each task says what it needs, and its metrics have names of their own
 TEST_CASE("a label that no row has is undefined in each figure, one that is never predicted is not") {
   // Labels: found, never predicted, predicted though no row has it.
   const Floats targets{1, 1, 0, 0, 1, 0, 1, 0, 0}, predictions{0.9F, 0.1F, 0.9F, 0.2F, 0.3F, 0.2F, 0.8F, 0.2F, 0.1F};
-  const Task& task = find("multi_label");
-  for (const TaskMetric& one : task.output_metrics()) {
+  const Dataset set = with_targets("label_set", 3, targets);
+  for (const TaskMetric& one : single_label_metrics()) {
     CAPTURE(one.metric.name);
-    const std::vector<double> values = fed(one, 3, predictions, targets)->by_output();
+    const std::vector<double> values = fed(one, set, predictions)->by_output({});
     CHECK(values.at(0) == 1);
     CHECK(is_defined(values.at(1)));
     CHECK_FALSE(is_defined(values.at(2)));

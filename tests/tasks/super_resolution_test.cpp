@@ -2,9 +2,10 @@
 #include <cmath>
 
 #include "catch.hpp"
-#include "tasks/super_resolution/bicubic.hpp"
+#include "data/images/bicubic.hpp"
 #include "tasks/super_resolution/quality.hpp"
 
+using namespace gpunn::data;
 using namespace gpunn::tasks;
 
 namespace {

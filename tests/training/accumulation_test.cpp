@@ -65,8 +65,8 @@ TEST_CASE("batches that add up are one large batch, to rounding") {
   const std::vector<float> end = values_of_parameters(whole);
   CHECK(distance(start, end) > 0.05);
   CHECK(distance(end, values_of_parameters(parted)) < 2e-5);
-  CHECK(parted.totals().count == whole.totals().count);
-  CHECK(parted.totals().correct == whole.totals().correct);
+  CHECK(parted.sums().total(tasks::Total::rows) == whole.sums().total(tasks::Total::rows));
+  CHECK(parted.sums().total(tasks::Total::correct) == whole.sums().total(tasks::Total::correct));
   for (int64_t step = 0; step < 6; ++step) {
     CHECK(parted.losses(step, step + 1)[0] == Approx(whole.losses(step, step + 1)[0]).epsilon(1e-5));
   }

@@ -1,5 +1,3 @@
-#include "training/class_metrics.hpp"
-
 #include <array>
 #include <cmath>
 #include <limits>
@@ -35,8 +33,8 @@ TEST_CASE("precision, recall and F1 of a matrix") {
   CHECK(report.macro_precision == Approx((0.75 + 4.0 / 6 + 0.9) / 3));
   CHECK(report.macro_recall == Approx((0.6 + 4.0 / 6 + 1) / 3));
   CHECK(report.macro_f1 == Approx((2.0 / 3 + 4.0 / 6 + 18.0 / 19) / 3));
-  CHECK(report.confused(1, 2) == 1);
-  CHECK(report.confused(2, 1) == 0);
+  CHECK(report.confusion.at(1, 2) == 1);
+  CHECK(report.confusion.at(2, 1) == 0);
 }
 
 TEST_CASE("a class that is never predicted counts, one that does not occur does not") {
@@ -56,19 +54,21 @@ TEST_CASE("a class that is never predicted counts, one that does not occur does 
 }
 
 TEST_CASE("of very many classes there is no matrix, and all else") {
-  training::ClassTally tally(std::vector<std::string>(kMostConfusionClasses + 1, "x"));
+  tasks::ClassTally tally(std::vector<std::string>(kMostConfusionClasses + 1, "x"));
   tally.add(0, kMostConfusionClasses, 3);
   tally.add(kMostConfusionClasses, kMostConfusionClasses);
-  const ClassEvalReport report = tally.report();
-  CHECK(report.confusion.empty());
+  ClassEvalReport report;
+  tally.put_into(report);
+  CHECK(report.confusion.counts.empty());
+  CHECK(report.confusion.side() == 0);
   CHECK(report.classes.back().precision == 0.25);
   CHECK(report.macro_recall == 0.5);
 }
 
 TEST_CASE("the predicted class is the first of the largest outputs, and none where one is NaN") {
-  CHECK(training::predicted_class(std::array{1.0F, 3.0F, 3.0F}) == 1);
-  CHECK(training::predicted_class(std::array{-1.0F, -2.0F}) == 0);
-  CHECK(training::predicted_class(std::array{1.0F, std::numeric_limits<float>::quiet_NaN()}) == -1);
+  CHECK(tasks::predicted_class(std::array{1.0F, 3.0F, 3.0F}) == 1);
+  CHECK(tasks::predicted_class(std::array{-1.0F, -2.0F}) == 0);
+  CHECK(tasks::predicted_class(std::array{1.0F, std::numeric_limits<float>::quiet_NaN()}) == -1);
 }
 
 TEST_CASE("the rows of a trained model add up to its evaluation, resident and streamed") {
@@ -83,7 +83,7 @@ TEST_CASE("the rows of a trained model add up to its evaluation, resident and st
   CHECK(report.total.scores.value("accuracy") == plain.scores.value("accuracy"));
   CHECK(report.total.scores.value("top5_accuracy") == plain.scores.value("top5_accuracy"));
   CHECK(report.total.rows == 211);
-  CHECK(std::accumulate(report.confusion.begin(), report.confusion.end(), int64_t{0}) == 211);
+  CHECK(std::accumulate(report.confusion.counts.begin(), report.confusion.counts.end(), int64_t{0}) == 211);
   int64_t correct = 0;
   for (const ClassReport& one : report.classes) correct += one.correct;
   CHECK(static_cast<double>(correct) / 211 == Approx(plain.scores.value("accuracy")));
@@ -102,7 +102,8 @@ TEST_CASE("the rows of a trained model add up to its evaluation, resident and st
     CHECK(prediction.top[0].index == mistake.predicted);
     CHECK(prediction.top[0].probability == Approx(mistake.probability).epsilon(1e-5));
     CHECK(mistake.predicted != mistake.label);
-    CHECK(report.confused(mistake.label, mistake.predicted) > 0);
+    CHECK(report.confusion.at(static_cast<std::size_t>(mistake.label), static_cast<std::size_t>(mistake.predicted)) >
+          0);
     CHECK(mistake.loss == Approx(-std::log(mistake.label_probability)).epsilon(1e-3));
     if (i > 0) CHECK(mistake.loss <= report.mistakes[i - 1].loss);
   }

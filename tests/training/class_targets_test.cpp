@@ -169,7 +169,8 @@ TEST_CASE("binary cross-entropy tells two classes apart with one output or with 
   session.train_steps(20 * session.steps_per_epoch());
   const EvalReport report = session.evaluate();
   CHECK(report.scores.value("accuracy") > 0.95);
-  CHECK(session.totals().correct > 0.85 * session.totals().count);  // since the first step
+  CHECK(session.sums().total(tasks::Total::correct) >
+        0.85 * session.sums().total(tasks::Total::rows));  // since the first step
 
   const std::vector<float> p = predictions_of(session);
   const std::vector<int32_t>& label = session.dataset().labels_of(test);
@@ -185,7 +186,7 @@ TEST_CASE("binary cross-entropy tells two classes apart with one output or with 
   CHECK(loss / static_cast<double>(label.size()) / units == Approx(report.loss).epsilon(1e-3));
 
   double rows = 0;
-  session.evaluate_rows([&](const training::RowOutputs& outputs) {
+  session.evaluate_rows([&](const tasks::EvaluatedRows& outputs) {
     rows += static_cast<double>(outputs.losses.size());
     CHECK(outputs.scores.size() == 2 * outputs.losses.size());
   });

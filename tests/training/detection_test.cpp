@@ -76,10 +76,11 @@ TEST_CASE("a detector learns: its loss falls, and a report has its figures, clas
   const ClassEvalReport report = evaluate_classes({.path = run.run, .overrides = {}}, 2);
   REQUIRE(report.detection);
   CHECK(report.detection->classes.size() == 10);
-  CHECK(report.detection->confusion.size() == 121);
-  CHECK(report.detection->worst.size() == 2);
-  CHECK(report.detection->worst[0].loss >= report.detection->worst[1].loss);
-  CHECK(report.detection->worst[0].picture.starts_with("\x89PNG"));
+  CHECK(report.confusion.counts.size() == 121);
+  CHECK(report.confusion.names.back() == "nothing");
+  REQUIRE(report.worst_pictures.size() == 2);
+  CHECK(report.worst_pictures[0].loss >= report.worst_pictures[1].loss);
+  CHECK(report.worst_pictures[0].picture.starts_with("\x89PNG"));
   CHECK(report.total.scores.value("map_50") == report.detection->figures[0].second);
 
   const std::vector<Prediction> found = predict({.path = run.run, .overrides = {}}, {.inputs = {}, .rows = {0, 1}});

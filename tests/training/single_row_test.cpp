@@ -143,5 +143,5 @@ TEST_CASE("the steps of an epoch are the same in the plan, the schedule and the 
   CHECK(session.total_steps() == 9);
   CHECK(session.schedule().rates().size() == 9);
   session.train_steps(3);
-  CHECK(session.totals().count == 49);
+  CHECK(session.sums().total(tasks::Total::rows) == 49);
 }

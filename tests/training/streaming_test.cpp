@@ -179,7 +179,7 @@ TEST_CASE("a streamed session goes back and forth, and evaluates in between") {
     for (const storage::Checkpoint* state : {&late, &early, &early}) {
       session.restore_state(*state);
       session.train_steps(100);
-      seen.push_back(session.totals().loss);
+      seen.push_back(session.sums().total(tasks::Total::loss));
       seen.push_back(session.evaluate().loss);
     }
     return seen;

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "catch.hpp"
-#include "tasks/super_resolution/bicubic.hpp"
+#include "data/images/bicubic.hpp"
 #include "tasks/super_resolution/quality.hpp"
 #include "training/fixtures.hpp"
 #include "training/session.hpp"
@@ -91,7 +91,7 @@ TEST_CASE("what does nothing has the figures of bicubic, of luma and of colours"
     set_identity(session, colours == "rgb" ? 3 : 1);
     std::vector<double> found;
     double sum = 0;
-    const EvalReport report = session.evaluate_rows([&](const training::RowOutputs& rows) {
+    const EvalReport report = session.evaluate_rows([&](const tasks::EvaluatedRows& rows) {
       const Split& single = session.dataset().test.singles[static_cast<std::size_t>(rows.first)];
       CHECK(rows.predictions.size() == static_cast<std::size_t>(single.samples.elements()));
       sum += static_cast<double>(rows.losses.front());
@@ -102,7 +102,7 @@ TEST_CASE("what does nothing has the figures of bicubic, of luma and of colours"
     for (const Split& single : set.test.singles) {
       const Shape& shape = single.samples.shape;
       const auto planes = [&](const std::vector<std::byte>& bytes) {
-        tasks::Planes image{shape[1], shape[2], shape[3]};
+        data::Planes image{shape[1], shape[2], shape[3]};
         image.values.resize(bytes.size() / sizeof(float));
         std::memcpy(image.values.data(), bytes.data(), bytes.size());
         return tasks::measured_plane(image);
@@ -134,7 +134,7 @@ TEST_CASE("the losses of images are what their formulas say") {
   const auto loss = [&](const std::string& text) {
     training::Session session = training::Session::open(espcn(folder.path(), {{"loss", text}}));
     double expected = 0, found = 0;
-    session.evaluate_rows([&](const training::RowOutputs& rows) {
+    session.evaluate_rows([&](const tasks::EvaluatedRows& rows) {
       const Split& single = session.dataset().test.singles[static_cast<std::size_t>(rows.first)];
       std::vector<float> target(rows.predictions.size());
       std::memcpy(target.data(), single.fields.at(kTargetField).values.data(), target.size() * sizeof(float));

@@ -305,7 +305,7 @@ TEST_CASE("the last rows of data are used where the last batch is kept, and coun
       folder.path(), {{"data.synthetic_train", "100"}, {"data.drop_last", "false"}, {"data.eval_batch_size", "77"}}));
   CHECK(session.steps_per_epoch() == 2);
   for (int i = 0; i < 2; ++i) session.train_step();
-  CHECK(session.totals().count == 100);
+  CHECK(session.sums().total(tasks::Total::rows) == 100);
   CHECK(session.evaluate().rows == 200);
 }
 

@@ -12,20 +12,19 @@
 #include <utility>
 
 #include "common/host_memory.hpp"
+#include "common/parallel.hpp"
 #include "common/text.hpp"
 #include "config/key_builders.hpp"
 #include "data/folder_scan.hpp"
-#include "common/parallel.hpp"
+#include "data/images/bicubic.hpp"
 #include "data/photographs/pair_files.hpp"
 #include "data/photographs/patch_source.hpp"
 #include "data/photographs/streamed_patches.hpp"
 #include "data/registry.hpp"
-#include "tasks/super_resolution/bicubic.hpp"
 
 namespace gpunn::data {
 
 namespace fs = std::filesystem;
-using tasks::Planes;
 
 namespace {
 
@@ -38,7 +37,7 @@ int64_t channels_of(ColourPlanes colours) { return colours == ColourPlanes::luma
 // What the model gets of a small image.
 Planes model_input(Planes small, const PhotographSet& settings) {
   if (settings.input == ModelInput::small) return small;
-  return tasks::resize_bicubic(small, static_cast<double>(settings.scale));
+  return resize_bicubic(small, static_cast<double>(settings.scale));
 }
 
 std::string sides(const Planes& image) { return std::to_string(image.width) + " by " + std::to_string(image.height); }
@@ -90,7 +89,7 @@ Planes planes_of(const Image& image, ColourPlanes colours) {
   for (std::size_t i = 0; i < pixels; ++i) {
     const uint8_t* const at = image.values.data() + i * channels;
     if (colours == ColourPlanes::luma) {
-      result.values[i] = static_cast<float>(channels == 1 ? *at : tasks::luma(at[0], at[1], at[2])) / 255;
+      result.values[i] = static_cast<float>(channels == 1 ? *at : luma(at[0], at[1], at[2])) / 255;
     } else {
       for (std::size_t c = 0; c < 3; ++c) {
         result.values[c * pixels + i] = static_cast<float>(at[channels == 1 ? 0 : c]) / 255;
@@ -106,13 +105,13 @@ ImagePair degraded_pair(std::string name, const Planes& image, const PhotographS
                     std::to_string(settings.scale) + " a side, as data.scale says",
                 ExitCode::usage);
   }
-  ImagePair pair{std::move(name), {}, tasks::cropped_to_multiple(image, settings.scale)};
-  pair.input = model_input(tasks::resize_bicubic(pair.target, 1.0 / static_cast<double>(settings.scale)), settings);
+  ImagePair pair{std::move(name), {}, cropped_to_multiple(image, settings.scale)};
+  pair.input = model_input(resize_bicubic(pair.target, 1.0 / static_cast<double>(settings.scale)), settings);
   return pair;
 }
 
 ImagePair given_pair(std::string name, const Planes& image, const Planes& small, const PhotographSet& settings) {
-  Planes target = tasks::cropped_to_multiple(image, settings.scale);
+  Planes target = cropped_to_multiple(image, settings.scale);
   if (small.height * settings.scale != target.height || small.width * settings.scale != target.width) {
     throw Error(name + ": the image has " + sides(image) + " pixels and its small form " + sides(small) +
                     "; expected " + std::to_string(settings.scale) + " times fewer a side, as data.scale says",
@@ -122,8 +121,8 @@ ImagePair given_pair(std::string name, const Planes& image, const Planes& small,
 }
 
 Planes in_other_size(const Planes& image, double factor) {
-  Planes other = tasks::resize_bicubic(image, factor);
-  const std::vector<uint8_t> bytes = tasks::to_bytes(other.values);
+  Planes other = resize_bicubic(image, factor);
+  const std::vector<uint8_t> bytes = to_bytes(other.values);
   std::ranges::transform(bytes, other.values.begin(), [](uint8_t byte) { return static_cast<float>(byte) / 255; });
   return other;
 }

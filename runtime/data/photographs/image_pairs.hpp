@@ -11,27 +11,26 @@
 #include "config/kinds.hpp"
 #include "data/damaged_files.hpp"
 #include "data/images/image.hpp"
-#include "tasks/super_resolution/planes.hpp"
+#include "data/images/planes.hpp"
 
 namespace gpunn::data {
 
 // What a model gets, and what it is to make of it.
 struct ImagePair {
   std::string name;
-  tasks::Planes input, target;
+  Planes input, target;
 };
 
 // An image as the settings want its colours. A grey one is luma as it is.
-tasks::Planes planes_of(const Image& image, ColourPlanes colours);
+Planes planes_of(const Image& image, ColourPlanes colours);
 
 // The target is the top left of the image, of sides that are multiples of the scale; what the model gets is made of it
 // by MATLAB's bicubic.
-ImagePair degraded_pair(std::string name, const tasks::Planes& image, const PhotographSet& settings);
+ImagePair degraded_pair(std::string name, const Planes& image, const PhotographSet& settings);
 
 // Of an image and its small form, whose sides are those of the image divided by the scale, rounded down. Throws Error
 // where they are not.
-ImagePair given_pair(std::string name, const tasks::Planes& image, const tasks::Planes& small,
-                     const PhotographSet& settings);
+ImagePair given_pair(std::string name, const Planes& image, const Planes& small, const PhotographSet& settings);
 
 // A folder of photographs. With `small` the small forms have the same paths beneath it; else they are made.
 struct PhotographFolder {
@@ -51,7 +50,7 @@ std::vector<ImagePair> read_pairs(const PhotographFolder& folder, const Photogra
 Split split_of_pairs(const std::vector<ImagePair>& pairs);
 
 // The image in another size, as a file would have it.
-tasks::Planes in_other_size(const tasks::Planes& image, double factor);
+Planes in_other_size(const Planes& image, double factor);
 
 // A data set that trains on random patches of some pairs, and is evaluated on others as a whole. Throws Error(usage)
 // where no training image holds a patch.

@@ -8,9 +8,9 @@
 
 #include <zlib.h>
 
-#include "data/pack/files.hpp"
 #include "common/parallel.hpp"
-#include "tasks/super_resolution/bicubic.hpp"
+#include "data/images/bicubic.hpp"
+#include "data/pack/files.hpp"
 
 namespace gpunn::data {
 
@@ -68,8 +68,8 @@ PairFiles::PairFiles(const std::vector<PhotographFolder>& folders, const Photogr
       pairs_.push_back(pair);
       if (!small_folder.empty()) continue;
       for (const double factor : settings.also_scaled) {
-        const ImageSides other{tasks::resized_side(headers[i].sides.height, factor),
-                               tasks::resized_side(headers[i].sides.width, factor)};
+        const ImageSides other{resized_side(headers[i].sides.height, factor),
+                               resized_side(headers[i].sides.width, factor)};
         if (std::min(other.height, other.width) < settings.scale) continue;
         pair.factor = factor;
         pair.input = input_of(other, settings);
@@ -128,7 +128,7 @@ ImagePair PairFiles::read(std::size_t pair) const {
   const Pair& one = pairs_[pair];
   std::string damage;  // known since the data set was opened
   std::string* const repair = policy_ == Damaged::repair ? &damage : nullptr;
-  tasks::Planes image = planes_of(read_image_file(one.file, repair), settings_.colours);
+  Planes image = planes_of(read_image_file(one.file, repair), settings_.colours);
   if (one.factor < 1) image = in_other_size(image, one.factor);
   ImagePair found =
       one.small.empty()

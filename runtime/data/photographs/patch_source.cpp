@@ -17,8 +17,6 @@ namespace gpunn::data {
 
 namespace {
 
-using tasks::Planes;
-
 // A square of an image: its first row and column, and its side.
 struct Square {
   int64_t y = 0, x = 0, size = 0;

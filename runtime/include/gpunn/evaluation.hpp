@@ -4,6 +4,7 @@
 #include <gpunn/export.h>
 #include <gpunn/training.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -66,11 +67,25 @@ struct DetectedClass {
   std::vector<double> precision, recall;  // a point for each detection, in order of falling score
 };
 
-// A test image with its objects and the detected objects.
-struct DetectedImage {
+// A test image with what is there and what the model found.
+struct WorstPicture {
   int64_t row = 0;  // counts from 0
   double loss = 0;
   std::string picture;  // a PNG file's bytes
+};
+
+// Counts by the true class, row by row, and the predicted class.
+struct ConfusionMatrix {
+  std::vector<std::string> names;  // of the rows and the columns
+  std::vector<int64_t> counts;     // [names, names]; empty if there are more than kMostConfusionClasses names
+  std::string note;                // for readers: what is counted; empty: rows of the data
+  std::size_t side() const { return counts.empty() ? 0 : names.size(); }
+  int64_t at(std::size_t truth, std::size_t predicted) const { return counts[truth * names.size() + predicted]; }
+  int64_t row_sum(std::size_t truth) const {
+    int64_t sum = 0;
+    for (std::size_t i = 0; i < side(); ++i) sum += at(truth, i);
+    return sum;
+  }
 };
 
 // How well a detector finds the objects of the evaluated images.
@@ -78,39 +93,30 @@ struct DetectionReport {
   std::vector<DetectedClass> classes;
   // Names and values: "VOC, 11 points", "COCO, small objects", ... Undefined without objects of the kind.
   std::vector<std::pair<std::string, double>> figures;
-  // [classes + 1, classes + 1]: objects by their class and by the class of the detection that covers them. The last row
-  // holds detections that cover no object, the last column objects that were not detected. Counts detections with a
-  // score of at least `least_score`.
-  std::vector<int64_t> confusion;
-  double least_score = 0.5;
-  std::vector<DetectedImage> worst;  // by falling loss
 };
 
 // Above this number of classes there is no confusion matrix: it would take more than 128 MiB.
 inline constexpr int64_t kMostConfusionClasses = 4096;
 
-// A model's results on the test data, for each class, or for each output if there are no classes.
+// A model's results on the test data. The task fills in the parts that it has; the others are empty.
 struct ClassEvalReport {
   EvalReport total;
-  std::string targets = "class";      // the kind of the field that is learnt
   std::string output;                 // what one output is called: "label"
-  std::vector<OutputReport> outputs;  // of data without classes; of images one for each image
-  std::vector<ImageReport> images;    // of images: the first ones
-  std::vector<RowReport> worst_rows;  // of data without classes: largest loss first
-  // Of all rows, [rows, outputs], in the units of the data set; of numbers.
+  std::vector<OutputReport> outputs;  // of labels and columns; of models that make images, one for each image
+  std::vector<ImageReport> images;    // of models that make images: the first ones
+  std::vector<RowReport> worst_rows;  // of labels and columns: largest loss first
+  // Of a regression: all rows, [rows, outputs], in the units of the data set.
   std::vector<double> target_values, predicted_values;
   std::vector<ClassReport> classes;
   // Means of the defined figures: over the classes that are the label or the prediction of at least one row.
   double macro_precision = 0, macro_recall = 0, macro_f1 = 0;
-  // [classes, classes]: true class by row, predicted class by column. Rows whose outputs are NaN are not counted. Empty
-  // if there are more than kMostConfusionClasses classes.
-  std::vector<int64_t> confusion;
-  std::optional<DetectionReport> detection;  // of boxes
+  // Rows whose outputs are NaN are not counted. The last name of a detection is "nothing": boxes without an object, and
+  // objects that were not detected.
+  ConfusionMatrix confusion;
+  std::optional<DetectionReport> detection;
   std::vector<Mistake> mistakes;             // largest loss first
-
-  int64_t confused(int64_t label, int64_t predicted) const {
-    return confusion[static_cast<std::size_t>(label) * classes.size() + static_cast<std::size_t>(predicted)];
-  }
+  std::vector<WorstPicture> worst_pictures;  // largest loss first
+  std::string pictures_note;                 // for readers: what these show
 };
 
 // Returns at most `mistakes` of the worst rows or images.

@@ -101,7 +101,7 @@ std::string PhotographSteps::turned_over(const std::string& image, int64_t axis)
   return add("Gather", {image, add("Min", {place, mirrored})}, {{"axis", axis}});
 }
 
-// As tasks::resize_bicubic(), for a whole number of times.
+// As data::resize_bicubic(), for a whole number of times.
 std::string PhotographSteps::bicubic(const std::string& image) {
   const auto scale = static_cast<float>(info_.scale);
   const std::string larger =

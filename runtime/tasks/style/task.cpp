@@ -2,36 +2,31 @@
 #include <gpunn/error.hpp>
 
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "tasks/image_task.hpp"
-#include "tasks/output_metric.hpp"
+#include "tasks/super_resolution/image_quality.hpp"
+#include "tasks/super_resolution/image_report.hpp"
 #include "tasks/super_resolution/quality.hpp"
 
 namespace gpunn::tasks {
 
 namespace {
 
-double mean_loss(const Totals& totals) { return totals.mean_loss(); }
+double mean_loss(const Accumulated& sums) { return sums.mean_loss(); }
 
 // The mean structural similarity of images and what they were made of.
-class Structure : public RowMetric {
+class Structure : public MetricTally {
  public:
-  void add(const ScoredRows& rows) override {
-    if (!rows.images) return;
-    const Shape& shape = rows.images->target_shape;
-    const auto size = static_cast<std::size_t>(rows.outputs);
-    const auto luma_of = [&](std::span<const float> values) {
-      return measured_plane(Planes{shape[0], shape[1], shape[2], {values.begin(), values.end()}});
-    };
-    for (std::size_t at = 0; at < rows.targets.size(); at += size) {
-      const std::vector<uint8_t> image = luma_of(rows.predictions.subspan(at, size));
-      const std::vector<uint8_t> original = luma_of(rows.targets.subspan(at, size));
-      mean_.add(ssim({image, original, shape[1], shape[2]}));
-    }
+  void add(const EvaluatedRows& row) override {
+    if (!row.is_single()) return;
+    const data::Planes target = target_image(row);
+    const std::vector<uint8_t> image = measured_plane(predicted_image(row)), original = measured_plane(target);
+    mean_.add(ssim({image, original, target.height, target.width}));
   }
-  double value() const override { return mean_.value(); }
+  double value(const Accumulated& /*sums*/) const override { return mean_.value(); }
 
  private:
   DefinedMean mean_;
@@ -46,13 +41,13 @@ class StyleTransfer : public ImageTask {
   }
   std::span<const TaskMetric> metrics() const override {
     static const std::array<TaskMetric, 1> metrics = {
-        TaskMetric{.metric = {"total_loss", "total loss", false, false}, .of_totals = mean_loss}};
+        TaskMetric{.metric = {"total_loss", "total loss", false, false}, .tally = make_tally<OfSums<mean_loss>>}};
     return metrics;
   }
-  std::span<const TaskMetric> output_metrics() const override {
-    static const std::array<TaskMetric, 1> metrics = {
-        TaskMetric{.metric = {"structure", "structure kept", true, false}, .of_rows = make_metric<Structure>}};
-    return metrics;
+  std::unique_ptr<Report> make_report(const ReportInputs& inputs) const override {
+    static const std::array<TaskMetric, 1> metrics = {TaskMetric{
+        .metric = {"structure", "structure kept", true, false}, .tally = make_tally<Structure>, .on_host = true}};
+    return make_image_report(inputs, metrics);
   }
   std::span<const LossKind> losses() const override {
     static constexpr std::array kinds = {LossKind::style};

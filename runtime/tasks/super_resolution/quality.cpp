@@ -70,6 +70,15 @@ Field blurred(const Field& field) {
 
 }  // namespace
 
+std::vector<uint8_t> measured_plane(const data::Planes& image) {
+  std::vector<uint8_t> bytes = data::to_bytes(image.values);
+  if (image.channels == 1) return bytes;
+  const std::size_t pixels = image.plane();
+  std::vector<uint8_t> plane(pixels);
+  for (std::size_t i = 0; i < pixels; ++i) plane[i] = data::luma(bytes[i], bytes[pixels + i], bytes[2 * pixels + i]);
+  return plane;
+}
+
 double psnr(const ComparedPlanes& planes) {
   if (planes.height <= 2 * planes.border || planes.width <= 2 * planes.border) return kUndefined;
   const Field errors = field_of(planes, [](double a, double b) { return (a - b) * (a - b); });

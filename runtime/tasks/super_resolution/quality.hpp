@@ -2,10 +2,14 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
-#include "tasks/super_resolution/planes.hpp"
+#include "data/images/planes.hpp"
 
 namespace gpunn::tasks {
+
+// The plane that quality is measured on: the bytes of a single plane, the luma of three.
+std::vector<uint8_t> measured_plane(const data::Planes& image);
 
 // Two planes of bytes of the same size that are compared without a border of so many pixels on each side.
 struct ComparedPlanes {

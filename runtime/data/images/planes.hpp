@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace gpunn::tasks {
+namespace gpunn::data {
 
 // An image as f32 [channels, height, width], from 0 to 1: one plane of luma or grey, or red, green and blue.
 struct Planes {
@@ -24,10 +24,7 @@ uint8_t luma(uint8_t red, uint8_t green, uint8_t blue);
 // The bytes of a picture: each value clamped to [0, 1], times 255, rounded.
 std::vector<uint8_t> to_bytes(std::span<const float> values);
 
-// What quality is measured on: the bytes of a single plane, the luma of three.
-std::vector<uint8_t> measured_plane(const Planes& image);
-
 // The top left part, of sides that are multiples of `multiple`.
 Planes cropped_to_multiple(const Planes& image, int64_t multiple);
 
-}  // namespace gpunn::tasks
+}  // namespace gpunn::data

@@ -1,9 +1,9 @@
-#include "tasks/super_resolution/bicubic.hpp"
+#include "data/images/bicubic.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-namespace gpunn::tasks {
+namespace gpunn::data {
 
 namespace {
 
@@ -83,4 +83,4 @@ Planes resize_bicubic(const Planes& image, double factor) {
   return result;
 }
 
-}  // namespace gpunn::tasks
+}  // namespace gpunn::data

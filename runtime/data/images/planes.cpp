@@ -1,9 +1,9 @@
-#include "tasks/super_resolution/planes.hpp"
+#include "data/images/planes.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-namespace gpunn::tasks {
+namespace gpunn::data {
 
 uint8_t luma(uint8_t red, uint8_t green, uint8_t blue) {
   const double weighted = 65.481 * red + 128.553 * green + 24.966 * blue;
@@ -20,15 +20,6 @@ std::vector<uint8_t> to_bytes(std::span<const float> values) {
   return bytes;
 }
 
-std::vector<uint8_t> measured_plane(const Planes& image) {
-  std::vector<uint8_t> bytes = to_bytes(image.values);
-  if (image.channels == 1) return bytes;
-  const std::size_t pixels = image.plane();
-  std::vector<uint8_t> plane(pixels);
-  for (std::size_t i = 0; i < pixels; ++i) plane[i] = luma(bytes[i], bytes[pixels + i], bytes[2 * pixels + i]);
-  return plane;
-}
-
 Planes cropped_to_multiple(const Planes& image, int64_t multiple) {
   Planes result{image.channels, image.height - image.height % multiple, image.width - image.width % multiple};
   result.values.reserve(static_cast<std::size_t>(result.channels) * result.plane());
@@ -42,4 +33,4 @@ Planes cropped_to_multiple(const Planes& image, int64_t multiple) {
   return result;
 }
 
-}  // namespace gpunn::tasks
+}  // namespace gpunn::data
