@@ -76,6 +76,7 @@ TEST_CASE("profiles hold what the shipped models come to") {
       training::SplitType split;
       split.name = "train";
       split.samples = samples;
+      split.fields = {{.name = kLabelField, .row = {DType::i32, {}}}};
       const training::ParameterLayout buffers =
           training::lay_out(nn::model_buffers(experiment.model, {1, 28, 28}), 256);
       const training::ProgramContext context{experiment, layout, 10, 100, buffers};

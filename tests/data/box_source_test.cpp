@@ -61,7 +61,7 @@ struct Sample {
 Sample sample_at(BoxSource& source, const BoxSet& settings, int64_t step) {
   Sample sample{std::vector<std::byte>(static_cast<std::size_t>(settings.image_size[0] * settings.image_size[1])),
                 std::vector<float>(static_cast<std::size_t>(settings.most_boxes * kBoxNumbers))};
-  source.read(step, sample.pixels, std::as_writable_bytes(std::span(sample.boxes)));
+  source.read(step, {sample.pixels, {std::as_writable_bytes(std::span(sample.boxes))}});
   return sample;
 }
 
@@ -153,7 +153,7 @@ TEST_CASE("digits on canvases: each box is around ink, and no two hide each othe
   CHECK(set.fields.target().kind == "boxes");
   CHECK(set.fields.target().count() == 10);
   CHECK(set.test.samples.shape == Shape{20, 1, 96, 128});
-  const Field& field = set.test.fields.at(kTargetField);
+  const FieldValues& field = set.test.fields.at(kTargetField);
   std::vector<float> boxes(field.values.size() / sizeof(float));
   std::memcpy(boxes.data(), field.values.data(), field.values.size());
   int digits = 0;
@@ -196,7 +196,7 @@ TEST_CASE("a folder in VOC's layout: parts by lists, classes of the training par
   CHECK(set.fields.target().names == std::vector<std::string>{"cat", "dog"});
   CHECK(set.train.rows() == 2);
   CHECK(set.test.rows() == 1);
-  const Field& field = set.test.fields.at(kTargetField);
+  const FieldValues& field = set.test.fields.at(kTargetField);
   std::vector<float> box(kBoxNumbers);
   std::memcpy(box.data(), field.values.data(), box.size() * sizeof(float));
   CHECK(box == std::vector<float>{0, 7.5, 45, 37.5, 0, 0, 1.5});

@@ -100,7 +100,7 @@ TEST_CASE("CIFAR-100 has fine and coarse labels") {
                     {{"train.bin", test::cifar100_batch(150)}, {"test.bin", test::cifar100_batch(100)}});
   DataConfig config = config_of("cifar100", folder.path());
   const Dataset fine = load_dataset(config);
-  CHECK(fine.classes == 100);
+  CHECK(fine.fields.target().count() == 100);
   CHECK(fine.fields.target().names.size() == 100);
   CHECK(labels_of(fine.train)[149] == 49);
   CHECK(fine.fields.target().names[99] == "worm");
@@ -108,7 +108,7 @@ TEST_CASE("CIFAR-100 has fine and coarse labels") {
   CHECK(pixel(fine.train, 7, 1024) == 57);
   config.kind = gpunn::Cifar100Set{.label_mode = gpunn::LabelMode::coarse};
   const Dataset coarse = load_dataset(config);
-  CHECK(coarse.classes == 20);
+  CHECK(coarse.fields.target().count() == 20);
   CHECK(labels_of(coarse.train)[149] == 9);
   CHECK(coarse.fields.target().names[1] == "fish");
   CHECK(coarse.train.values == fine.train.values);

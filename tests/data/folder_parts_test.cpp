@@ -219,7 +219,7 @@ TEST_CASE("classes may hold folders of their own") {
 TEST_CASE("classes may have names like those of parts, and the test part may lie among them") {
   const Tree tree;
   tree.put({"train_station", "bullet_train", "test_tube"});
-  CHECK(tree.load().classes == 3);
+  CHECK(tree.load().fields.target().count() == 3);
   tree.put({"apart/train_station", "apart/test_tube"});
   DataConfig config = tree.config();
   config.test_path = tree.root / "apart";

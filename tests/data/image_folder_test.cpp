@@ -216,7 +216,7 @@ TEST_CASE("images are scaled to a shorter side and then cut, in the set and wher
     }
   }
   for (const Dataset* const set : {&tight, &wide}) {
-    const std::vector<uint8_t> first = gpunn::read_image(f.root / "a/1.png", 1, 8, 8, false, set->fit);
+    const std::vector<uint8_t> first = gpunn::read_image(f.root / "a/1.png", 1, 8, 8, false, set->fields.input().fit);
     CHECK(std::equal(first.begin(), first.end(), set->train.values.begin(),
                      [](uint8_t a, std::byte b) { return a == std::to_integer<uint8_t>(b); }));
   }

@@ -79,7 +79,7 @@ TEST_CASE("a packed folder gives what the folder does") {
     CHECK(packed.fields.target().names == folder.fields.target().names);
     CHECK(labels_of(packed.train) == labels_of(folder.train));
     CHECK(labels_of(packed.test) == labels_of(folder.test));
-    CHECK(packed.mean == folder.mean);
+    CHECK(packed.fields.input().mean == folder.fields.input().mean);
     REQUIRE(packed.train.rows() == 9);
     for (int64_t row = 0; row < 9; ++row) CHECK(sample_of(packed.train, row) == sample_of(folder.train, row));
     CHECK(sample_of(packed.test, 0) == sample_of(folder.test, 0));

@@ -30,17 +30,17 @@ TEST_CASE("the sizes of published sets are known on a bare machine") {
   CHECK(mnist.from_registry);
   CHECK(mnist.train.samples == TensorType{DType::u8, {60000, 1, 28, 28}});
   CHECK(mnist.test.samples == TensorType{DType::u8, {10000, 1, 28, 28}});
-  CHECK(mnist.classes == 10);
-  CHECK(mnist.mean.size() == 1);
+  CHECK(mnist.fields.target().count() == 10);
+  CHECK(mnist.fields.input().mean.size() == 1);
   DataConfig cifar = config_for("cifar100");
   CHECK(load_sizes(cifar).train.samples == TensorType{DType::u8, {50000, 3, 32, 32}});
-  CHECK(load_sizes(cifar).classes == 100);
+  CHECK(load_sizes(cifar).fields.target().count() == 100);
   cifar.kind = gpunn::Cifar100Set{.label_mode = gpunn::LabelMode::coarse};
-  CHECK(load_sizes(cifar).classes == 20);
+  CHECK(load_sizes(cifar).fields.target().count() == 20);
   for (const gpunn::data::DatasetRow& row : gpunn::data::registry()) {
     CAPTURE(row.name);
     const bool unknown = row.origin == gpunn::data::Origin::user || row.origin == gpunn::data::Origin::memory;
-    CHECK((row.sizes == nullptr) == (unknown || row.learnt.has_value()));
+    CHECK((row.sizes == nullptr) == (unknown || !row.learnt.empty()));
   }
 }
 
@@ -66,8 +66,8 @@ TEST_CASE("sizes of sets that are made are those of the sets") {
     CHECK(known.train.samples == made.train.samples);
     CHECK(known.test.samples == made.test.samples);
     CHECK(known.validation.samples == made.validation.samples);
-    CHECK(known.classes == made.classes);
-    CHECK(known.mean.size() == made.mean.size());
+    CHECK(known.fields.target().count() == made.fields.target().count());
+    CHECK(known.fields.input().mean.size() == made.fields.input().mean.size());
     CHECK_FALSE(known.from_registry);
   }
 }

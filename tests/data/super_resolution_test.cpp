@@ -16,6 +16,8 @@
 #include "data/files.hpp"
 #include "data/images/bicubic.hpp"
 #include "data/images/image.hpp"
+#include "fields/values.hpp"
+#include "tasks/super_resolution/image_quality.hpp"
 #include "tasks/super_resolution/quality.hpp"
 #include "tasks/task.hpp"
 
@@ -104,8 +106,9 @@ PatchBatch batch_of(const Dataset& set, int64_t step, std::size_t rows) {
   const Shape& shape = set.train.samples.shape;
   PatchBatch batch{std::vector<float>(rows * static_cast<std::size_t>(shape[1] * shape[2] * shape[3])),
                    std::vector<float>(rows * static_cast<std::size_t>(set.fields.target().count()))};
-  CHECK(set.batches->read(step, std::as_writable_bytes(std::span(batch.inputs)),
-                          std::as_writable_bytes(std::span(batch.targets))) == static_cast<int64_t>(rows));
+  const BatchRoom room{std::as_writable_bytes(std::span(batch.inputs)),
+                       {std::as_writable_bytes(std::span(batch.targets))}};
+  CHECK(set.batches->read(step, room) == static_cast<int64_t>(rows));
   return batch;
 }
 
@@ -251,7 +254,7 @@ TEST_CASE("photographs that are decoded anew give patches of all of them, the sa
   CHECK_FALSE(load_dataset(config).batches->digest() == streamed.batches->digest());
   std::vector<std::byte> inputs(64 * sizeof(float)), targets(256 * sizeof(float));
   const auto read_on = [&] {
-    for (int64_t step = 5000; step < 60000; step += 1536) streamed.batches->read(step, inputs, targets);
+    for (int64_t step = 5000; step < 60000; step += 1536) streamed.batches->read(step, {inputs, {targets}});
   };
   CHECK_THROWS_WITH(read_on(), Contains("has changed since"));
   settings.patch_size = 80;
@@ -268,31 +271,19 @@ TEST_CASE("T91 and Set5 are read as the task wants them, and its metrics give th
   config.path = test::real_data() / "super_resolution";
   const Dataset set = load_dataset(config);
   REQUIRE(set.test.rows() == 5);
-  std::map<std::string, std::unique_ptr<tasks::RowMetric>> metrics;
-  for (const tasks::TaskMetric& one : tasks::find("super_resolution").output_metrics()) {
-    metrics.emplace(one.metric.name, one.of_rows());
+  tasks::MetricTallies metrics(tasks::image_quality());
+  for (std::size_t i = 0; i < set.test.singles.size(); ++i) {
+    const Split& single = set.test.singles[i];
+    const std::vector<float> targets = fields::numbers_in<float>(single.fields.at(kTargetField)), losses = {0};
+    metrics.add({.dataset = set,
+                 .first = static_cast<int64_t>(i),
+                 .scores = targets,
+                 .predictions = targets,
+                 .losses = losses});
   }
-  const auto floats = [](const std::vector<std::byte>& bytes) {
-    std::vector<float> values(bytes.size() / sizeof(float));
-    std::memcpy(values.data(), bytes.data(), bytes.size());
-    return values;
-  };
-  for (const Split& single : set.test.singles) {
-    const Field& target = single.fields.at(kTargetField);
-    const std::vector<float> inputs = floats(single.values), targets = floats(target.values);
-    const Shape &in = single.samples.shape, &out = target.type.shape;
-    for (const auto& [name, metric] : metrics) {
-      metric->add({.outputs = static_cast<int64_t>(targets.size()),
-                   .predictions = targets,
-                   .targets = targets,
-                   .images = tasks::ScoredImages{.input_shape = {in.begin() + 1, in.end()},
-                                                 .target_shape = {out.begin() + 1, out.end()},
-                                                 .inputs = inputs,
-                                                 .scale = set.fields.target().scale}});
-    }
-  }
-  CHECK(metrics.at("bicubic_psnr")->value() == Approx(30.392).margin(0.01));
-  CHECK(metrics.at("bicubic_ssim")->value() == Approx(0.8682).margin(0.0005));
-  CHECK(std::isinf(metrics.at("psnr")->value()));
-  CHECK(metrics.at("ssim")->value() == Approx(1));
+  const Scores scores = metrics.scores({}, 1);
+  CHECK(scores.value("bicubic_psnr") == Approx(30.392).margin(0.01));
+  CHECK(scores.value("bicubic_ssim") == Approx(0.8682).margin(0.0005));
+  CHECK(std::isinf(scores.value("psnr")));
+  CHECK(scores.value("ssim") == Approx(1));
 }

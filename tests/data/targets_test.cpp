@@ -29,7 +29,7 @@ Floats floats_of(const gpunn::TensorType& type, const std::vector<std::byte>& by
 
 Floats samples_of(const gpunn::Split& split) { return floats_of(split.samples, split.values); }
 Floats targets_of(const gpunn::Split& split) {
-  const gpunn::Field& field = split.fields.at(gpunn::kTargetField);
+  const gpunn::FieldValues& field = split.fields.at(gpunn::kTargetField);
   return floats_of(field.type, field.values);
 }
 

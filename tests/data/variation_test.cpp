@@ -153,8 +153,8 @@ TEST_CASE("images that are decoded when they are wanted are those that were deco
   CHECK(each.train.samples == once.train.samples);
   CHECK(labels_of(each.train) == labels_of(once.train));
   CHECK(labels_of(each.test) == labels_of(once.test));
-  CHECK(each.mean == once.mean);
-  CHECK(each.stddev == once.stddev);
+  CHECK(each.fields.input().mean == once.fields.input().mean);
+  CHECK(each.fields.input().stddev == once.fields.input().stddev);
   for (const auto& [a, b] : {std::pair(&once.train, &each.train), std::pair(&once.test, &each.test)}) {
     REQUIRE(a->rows() > 0);
     for (int64_t row = 0; row < a->rows(); ++row) CHECK(sample_of(*a, row) == sample_of(*b, row));

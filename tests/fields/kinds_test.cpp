@@ -1,6 +1,7 @@
 // The kinds of fields: what each takes, refuses and tells of its values.
 #include <gpunn/error.hpp>
 
+#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -89,7 +90,7 @@ TEST_CASE("a program adds a kind of its own") {
   CHECK_THROWS_WITH(fields::add(angle), Contains("already"));
   const Field field = fields::target_field("angle", {"angle"});
   CHECK_NOTHROW(angle.require(field, angle.blank(field, 3), 3, "test"));
-  CHECK_THROWS_WITH(angle.require(field, fields::values_of<float>({NAN}, DType::f32, {1, 1}), 1, "test"),
+  CHECK_THROWS_WITH(angle.require(field, fields::values_of(std::vector<float>{NAN}, DType::f32, {1, 1}), 1, "test"),
                     Contains("the test angles hold NaN in row 0"));
   CHECK_THROWS_WITH(angle.read(Numbers({1}, {1}, false)), Contains("not read as angles"));
 }
@@ -139,7 +140,7 @@ TEST_CASE("numbers of a row are finite, and grouped by size") {
   CHECK(groups.front().name == "0 to 3");
   CHECK(groups.front().rows == std::vector<int64_t>{39, 38, 37});
   CHECK(kind.summarize(field, values, 40).columns.at(0).max == 39);
-  CHECK_THROWS_WITH(kind.require(field, fields::number_values({1, INFINITY}, 1), 2, "test"),
+  CHECK_THROWS_WITH(kind.require(field, fields::number_values({1.0, INFINITY}, 1), 2, "test"),
                     Contains("the test targets hold an infinity in row 1"));
   CHECK_THROWS_WITH(kind.read(Numbers({2}, {1, 1e300}, false)), Contains("row 1, column 0") && Contains("beyond f32"));
 }

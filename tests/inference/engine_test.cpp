@@ -61,7 +61,7 @@ Network shipped(const ShippedModel& model) {
       "name: one\ntask: " + model.task + "\nmodel: {file: " GPUNN_SOURCE_DIR "/models/" + model.name +
           ".yaml, parameters: " + model.parameters + "}\ndata: {dataset: arrays, batch_size: 4}\nbackend: cpu\n",
       "one.yaml");
-  ModelInfo info{.task = model.task, .input = {}, .outputs = {}, .data = {}};
+  ModelInfo info{.task = model.task, .fields = {}, .data = {}};
   info.fields.input().type = {DType::f32, model.sample};
   info.fields.input().mean.assign(static_cast<std::size_t>(model.sample[0]), 0.0);
   info.fields.input().stddev.assign(static_cast<std::size_t>(model.sample[0]), 1.0);

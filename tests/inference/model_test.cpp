@@ -226,12 +226,12 @@ TEST_CASE("a description that is of another model than the weights is refused") 
   const RunResult run = train(small_cnn(folder.path()));
   storage::Checkpoint other = storage::load_checkpoint(run.run / "last.h5");
   SECTION("other samples") {
-    other.model->input.type.shape = {1, 14, 14};
+    other.model->fields.input().type.shape = {1, 14, 14};
     storage::save_checkpoint(folder / "other.h5", other);
     CHECK_THROWS_WITH(Model::load(folder / "other.h5"), Contains("other.h5") && Contains("linear1.weight"));
   }
   SECTION("other classes") {
-    other.model->outputs.pop_back();
+    other.model->fields.target().names.pop_back();
     storage::save_checkpoint(folder / "other.h5", other);
     CHECK_THROWS_WITH(Model::load(folder / "other.h5"), Contains("9 outputs"));
   }

@@ -43,7 +43,8 @@ std::filesystem::path checkpoint_in(const TemporaryFolder& folder, const std::st
           "flatten, linear: {name: output, units: 2}]}\n"
           "data: {dataset: arrays, batch_size: 4}\nbackend: cpu\n",
       "few_layers.yaml");
-  ModelInfo info{.task = task, .input = {}, .outputs = {"a", "b"}, .data = {}};
+  ModelInfo info{.task = task, .fields = {}, .data = {}};
+  info.fields.target().names = {"a", "b"};
   info.fields.input().type = {DType::u8, {1, 9, 9}};
   info.fields.input().mean = {0.5};
   info.fields.input().stddev = {0.25};
@@ -184,7 +185,7 @@ TEST_CASE("a network of images has open sizes, without a node of a fixed size, w
     const Experiment experiment = parse_experiment("name: images\ntask: super_resolution\nmodel: {layers: [" + layers +
                                                        "]}\ndata: {dataset: arrays, batch_size: 4}\nbackend: cpu\n",
                                                    "images.yaml");
-    ModelInfo info{.task = "super_resolution", .input = {}, .outputs = {}, .data = {}};
+    ModelInfo info{.task = "super_resolution", .fields = {}, .data = {}};
     info.fields.input().type = {DType::f32, {3, 8, 12}};
     info.fields.input().mean = {0, 0, 0};
     info.fields.input().stddev = {1, 1, 1};

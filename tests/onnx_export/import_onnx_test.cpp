@@ -30,7 +30,7 @@ void round_trip(const std::string& name, const Shape& sample, int64_t classes = 
   const Experiment experiment = parse_experiment("name: one\nmodel: " GPUNN_SOURCE_DIR "/models/" + name +
                                                      ".yaml\ndata: {dataset: arrays, batch_size: 4}\nbackend: cpu\n",
                                                  "one.yaml");
-  ModelInfo info{.task = "classification", .input = {}, .outputs = {}, .data = {}};
+  ModelInfo info{.task = "classification", .fields = {}, .data = {}};
   for (int64_t i = 0; i < classes; ++i) info.fields.target().names.push_back("class " + std::to_string(i));
   info.fields.input().type = {DType::f32, sample};
   info.fields.input().mean.assign(static_cast<std::size_t>(sample[0]), 0.5);

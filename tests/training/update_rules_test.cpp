@@ -50,6 +50,7 @@ graph::Graph step_of(const Experiment& experiment) {
   SplitType split;
   split.name = "train";
   split.samples = {DType::u8, {128, 1, 28, 28}};
+  split.fields = {{.name = kLabelField, .row = {DType::i32, {}}}};
   return training_program({experiment, layout, 10, 4}, split);
 }
 

@@ -78,12 +78,19 @@ Split drawn_samples(const Dataset& data, int64_t batch, int64_t images) {
   if (data.batches == nullptr) return drawn;
   TensorType type = data.train.samples;
   type.shape.front() = batch;
-  const int64_t numbers = std::max<int64_t>({data.fields.target().type.elements(), data.fields.target().count(), 1});
-  std::vector<std::byte> samples(type.bytes()), targets(static_cast<std::size_t>(batch * numbers) * sizeof(float));
+  std::vector<std::byte> samples(type.bytes());
+  std::vector<std::vector<std::byte>> others;
+  BatchRoom room{.samples = samples, .fields = {}};
+  for (const Field& field : data.fields) {
+    if (&field == &data.fields.input() || field.role == Role::id) continue;
+    const std::size_t number = size_of(data.batches->dtype_of(field));
+    others.emplace_back(static_cast<std::size_t>(batch * field.type.elements()) * number);
+  }
+  room.fields.assign(others.begin(), others.end());
   const std::size_t row = samples.size() / static_cast<std::size_t>(batch);
   int64_t rows = 0;
   for (int64_t step = 0; rows < images; ++step) {
-    const int64_t taken = std::min(data.batches->read(step, samples, targets), images - rows);
+    const int64_t taken = std::min(data.batches->read(step, room), images - rows);
     drawn.values.insert(drawn.values.end(), samples.begin(),
                         samples.begin() + taken * static_cast<std::ptrdiff_t>(row));
     rows += taken;
@@ -346,7 +353,8 @@ class Quantization {
     const std::vector<std::vector<float>> expected = exact.run(batch, samples.type()),
                                           found = stored.run(batch, samples.type());
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      if (tensors_[i].input && trained_.checkpoint.model && trained_.checkpoint.model->fields.input().type.shape.size() == 1) {
+      if (tensors_[i].input && trained_.checkpoint.model &&
+          trained_.checkpoint.model->fields.input().type.shape.size() == 1) {
         advice_ = unlike_features(expected[i], expected[i].size() / static_cast<std::size_t>(kCalibrationRows));
       }
       report_.layers.push_back({.name = tensors_[i].name,
