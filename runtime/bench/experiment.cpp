@@ -36,9 +36,13 @@ Dataset random_samples(const Experiment& experiment) {
   set.source = "random samples";
   set.unwatched = true;
   const Shape output = nn::output_shape(model, model.input);
-  const fields::Kind& kind = fields::find(tasks::find(experiment.task).target_kind());
-  set.fields.target() = kind.target(fields::numbered(output.back()));
-  if (set.fields.target().type.dtype == DType::f32 && output.size() > 2) set.fields.target().type.shape = {output.begin() + 1, output.end()};
+  const std::optional<Field> imagined = tasks::find(experiment.task).imagined_target(output);
+  if (!imagined) {
+    throw Error(experiment.file.string() + ": the task " + experiment.task + " has no loss for outputs of " +
+                    to_string(output) + "; set a task that has one",
+                ExitCode::usage);
+  }
+  set.fields.target() = *imagined;
   Split& part = set.train;
   const int64_t rows = experiment.data.batch_size * experiment.accumulate;
   part.samples = {DType::f32, model.input};
@@ -50,7 +54,7 @@ Dataset random_samples(const Experiment& experiment) {
   const auto bytes = std::as_bytes(std::span(values));
   part.values.assign(bytes.begin(), bytes.end());
   const Field& target = set.fields.target();
-  part.fields[target.name] = kind.blank(target, rows);
+  part.fields[target.name] = fields::kind_of(target).blank(target, rows);
   return set;
 }
 

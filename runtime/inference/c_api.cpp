@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "inference/caller_memory.hpp"
+#include "tasks/task.hpp"
 
 namespace gpunn {
 
@@ -349,10 +350,10 @@ gpunn_result gpunn_model_classify(gpunn_model* model, int64_t rows, const gpunn_
     gpunn::require_pointer(found, "the place for what is found");
     gpunn::require_rows(m, rows);
     const std::vector<std::string>& classes = m.info().fields.target().names;
-    const std::string& task = m.info().task;
-    if ((task != "classification" && task != "multi_label") || classes.empty()) {
-      throw Error("the model has no named classes, its task is " + task + ": gpunn_model_run gives its outputs",
-                  ExitCode::usage);
+    if (!gpunn::tasks::find(m.info().task).answers().probabilities || classes.empty()) {
+      throw Error(
+          "the model has no named classes, its task is " + m.info().task + ": gpunn_model_run gives its outputs",
+          ExitCode::usage);
     }
     if (top < 1 || top > classes.size()) {
       throw Error("top: expected 1 to " + std::to_string(classes.size()) + ", the number of classes, found " +

@@ -54,15 +54,16 @@ void require_outputs_named(const ForwardModel& model, const TensorType& scores) 
 
 // What the task makes of the outputs.
 void add_predictions(Graph& g, const ForwardModel& model, const tasks::ModelOutputs& outputs,
-                     const std::function<void(const char*, gpunn_op, ValueId)>& add_output) {
+                     const tasks::PlaceOf& place) {
   const tasks::Task& task = tasks::find(model.experiment.task);
   const tasks::TaskContext context{.experiment = model.experiment,
                                    .outputs = static_cast<int64_t>(model.info.fields.target().names.size())};
   const TensorType type = g.value(outputs.last).type;
-  if (task.names_outputs() && type.shape.size() != 2) require_outputs_named(model, type);
+  const bool named = task.answers().named;
+  if (named && type.shape.size() != 2) require_outputs_named(model, type);
   const ValueId scores = task.add_scores(g, context, outputs);
-  if (task.names_outputs()) require_outputs_named(model, g.value(scores).type);
-  add_output(variable::kPredictions, task.prediction_op(g, context, outputs), scores);
+  if (named) require_outputs_named(model, g.value(scores).type);
+  task.add_predictions(g, context, outputs, scores, place);
 }
 
 }  // namespace
@@ -147,11 +148,13 @@ ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNor
     outputs.last = compiler::use_half_precision(g, 0, *half, outputs.last);
   }
 
-  const auto add_output = [&](const char* name, gpunn_op op, ValueId value) {
-    g.add_into(op, name, {}, {value}, {output_view(g, name, g.value(value).type, model.max_batch)});
-  };
-  add_output(variable::kLogits, GPUNN_OP_COPY, outputs.last);
-  if (model.has_task()) add_predictions(g, model, outputs, add_output);
+  const ValueId logits = output_view(g, variable::kLogits, g.value(outputs.last).type, model.max_batch);
+  g.add_into(GPUNN_OP_COPY, variable::kLogits, {}, {outputs.last}, {logits});
+  if (model.has_task()) {
+    add_predictions(g, model, outputs, [&](const TensorType& type) {
+      return output_view(g, variable::kPredictions, type, model.max_batch);
+    });
+  }
   if (half_of(model.experiment.precision)) compiler::join_conversions(g, model.alignment);
   return {std::move(g), std::move(norms), std::move(outputs), std::move(eight_bits)};
 }

@@ -14,6 +14,7 @@
 
 #include "common/text.hpp"
 #include "inference/context.hpp"
+#include "inference/decoded_rows.hpp"
 #include "inference/explainer.hpp"
 #include "inference/number_outputs.hpp"
 #include "inference/open_model.hpp"
@@ -231,7 +232,7 @@ class Model::Impl {
     inputs_ = {{model_.info.fields.input().name, model_.info.fields.input().type}};
     from_own_ = inference::input_standardiser(model_.info, model_.info.fields.input().type.dtype);
     from_f64_ = inference::input_standardiser(model_.info, DType::f64);
-    const std::array<const char*, 2> names = tasks::find(model_.info.task).output_names();
+    const std::array<const char*, 2> names = tasks::find(model_.info.task).answers().outputs;
     const ModelTensor logits{names[0], inference::output_row(program, inference::variable::kLogits)};
     if (!model_.has_task()) {
       outputs_ = {{"outputs", logits.row}};
@@ -367,37 +368,26 @@ void Model::run(std::span<const ArrayView> inputs, std::span<const MutableArrayV
   held->run(inputs, outputs);
 }
 
-std::vector<Decoded> Model::predict(const ArrayView& input, int64_t top) const {
+std::vector<Decoded> Model::predict(const ArrayView& input, int64_t top, bool map_probabilities) const {
   if (top < 1) throw Error("top must be at least 1, is " + std::to_string(top), ExitCode::usage);
-  const auto columns = static_cast<std::size_t>(outputs().back().row.elements());
+  const TensorType& predicted = outputs().back().row;
   if (info().fields.target().names.empty()) {
     throw Error("the outputs of this model have no names that a prediction could tell; call run()", ExitCode::usage);
   }
   const int64_t rows = input.shape.empty() ? 0 : input.shape.front();
   if (rows > max_batch()) run({&input, 1}, {});  // which refuses it
-  const auto numbers = static_cast<std::size_t>(std::max<int64_t>(rows, 0)) * columns;
-  const std::array<int64_t, 2> shape = {rows, static_cast<int64_t>(columns)};
-  if (outputs()[1].row.dtype == DType::f64) {
-    std::vector<double> values(numbers);
-    run(input, {.name = outputs()[1].name, .dtype = DType::f64, .shape = shape, .data = values.data()});
-    return inference::named_values(info(), values);
-  }
-  std::vector<float> predictions(numbers);
-  run(input, {.name = outputs()[1].name, .dtype = DType::f32, .shape = shape, .data = predictions.data()});
-  const tasks::Task& task = tasks::find(info().task);
-  std::vector<Decoded> decoded;
-  for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
-    decoded.push_back(task.decode(std::span(predictions).subspan(row * columns, columns), info().fields.target().names, top));
-  }
-  return decoded;
+  const Shape shape = batch_shape(predicted.shape, rows);
+  std::vector<std::byte> numbers(static_cast<std::size_t>(std::max<int64_t>(rows, 0)) * predicted.bytes());
+  run(input, {.name = outputs().back().name, .dtype = predicted.dtype, .shape = shape, .data = numbers.data()});
+  return inference::decoded_rows(info(), predicted, numbers, {.top = top, .map_probabilities = map_probabilities});
 }
 
 std::vector<Explanation> Model::explain(const ArrayView& input, const ExplainOptions& options) const {
   const std::shared_ptr<Impl> held = impl_;
   const ModelTensor& image = held->inputs().front();
   const ModelTensor& told = held->outputs().back();
-  const bool is_named = tasks::find(held->model().info.task).names_outputs();
-  if (image.row.shape.size() != 3 || told.row.shape.size() != 1 || !is_named) {
+  const tasks::Answers answers = tasks::find(held->model().info.task).answers();
+  if (image.row.shape.size() != 3 || told.row.shape.size() != 1 || !answers.named) {
     throw Error("maps are of models that tell numbers of an image [C, H, W]; this one tells " + to_string(told.row) +
                     " of " + to_string(image.row),
                 ExitCode::usage);
@@ -416,8 +406,9 @@ std::vector<Explanation> Model::explain(const ArrayView& input, const ExplainOpt
   held->run({&input, 1}, {&output, 1});
   std::vector<Explanation> explanations = held->explain(input, scores, options);
   for (Explanation& one : explanations) {
-    one.is_probability = told.name == "probabilities";
-    if (!info().fields.target().names.empty()) one.class_name = info().fields.target().names[static_cast<std::size_t>(one.class_index)];
+    one.is_probability = held->model().has_task() && answers.probabilities;
+    if (!info().fields.target().names.empty())
+      one.class_name = info().fields.target().names[static_cast<std::size_t>(one.class_index)];
   }
   return explanations;
 }

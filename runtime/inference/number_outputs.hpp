@@ -3,9 +3,6 @@
 
 #include <gpunn/model.hpp>
 
-#include <cstdint>
-#include <vector>
-
 namespace gpunn::inference {
 
 // The place in the caller's array at which the model's f32 numbers fit without other memory. In an array of f64 it is
@@ -14,8 +11,5 @@ void* place_of_scaled(const MutableArrayView& output);
 
 // Writes number * stddev + mean for the f32 numbers at place_of_scaled(): in f64, rounded if the array is f32.
 void write_in_data_units(const ModelInfo& info, const MutableArrayView& output);
-
-// Numbers of scaled targets, row by row.
-std::vector<Decoded> named_values(const ModelInfo& info, const std::vector<double>& values);
 
 }  // namespace gpunn::inference

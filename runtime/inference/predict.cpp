@@ -8,9 +8,9 @@
 #include <span>
 #include <utility>
 
+#include "common/parallel.hpp"
 #include "data/damaged_files.hpp"
 #include "data/images/image.hpp"
-#include "common/parallel.hpp"
 #include "inference/image_sample.hpp"
 #include "inference/sample_files.hpp"
 #include "tasks/task.hpp"
@@ -23,8 +23,7 @@ using inference::FileSample;
 
 namespace {
 
-constexpr int64_t kLargestPredicted = 64;   // rows at a time
-constexpr int64_t kMostShownBoxes = 10000;  // of an image
+constexpr int64_t kLargestPredicted = 64;  // rows at a time
 
 // The size and id of the image that a row was made of.
 void add_original(FileSample& sample, const Split& part, std::size_t row) {
@@ -128,12 +127,12 @@ std::vector<Prediction> predict(const TrainedModel& trained, const PredictReques
 std::vector<Prediction> predict(const Model& model, const PredictRequest& request) {
   require_answerable(request);
   const tasks::Task& task = tasks::find(model.info().task);
-  if (task.target_kind() == "image") {
+  const tasks::Answers answers = task.answers();
+  if (answers.images) {
     throw Error(
         "a model of the task " + model.info().task + " gives images, which `gpunn " + task.command("RUN") + "` writes",
         ExitCode::usage);
   }
-  const bool boxes = task.target_kind() == "boxes";
   const auto largest = static_cast<std::size_t>(std::min(kLargestPredicted, model.max_batch()));
   const Field& input = model.info().fields.input();
   std::vector<FileSample> samples = inference::samples_in(request.inputs, model.info(), model.experiment().data);
@@ -153,14 +152,15 @@ std::vector<Prediction> predict(const Model& model, const PredictRequest& reques
     shape.front() = std::ssize(part.samples);
     std::vector<Decoded> decoded =
         model.predict({.name = input.name, .dtype = rows.front().dtype, .shape = shape, .data = part.values.data()},
-                      boxes ? std::max<int64_t>(request.top_k, kMostShownBoxes) : request.top_k);
+                      std::max(request.top_k, answers.least));
     for (std::size_t i = 0; i < part.samples.size(); ++i) {
       predictions.push_back({.source = part.samples[i]->source,
                              .top = std::move(decoded[i].classes),
                              .values = std::move(decoded[i].values),
                              .label = part.samples[i]->label,
                              .boxes = on_image(std::move(decoded[i].boxes), part.sides[i], input),
-                             .image_id = part.samples[i]->image_id});
+                             .image_id = part.samples[i]->image_id,
+                             .map = std::move(decoded[i].map)});
     }
   }
   damaged.report(request.on_damaged);

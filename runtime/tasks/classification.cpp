@@ -84,6 +84,11 @@ class Classification : public Task {
     static const auto metrics = accuracies();
     return metrics;
   }
+  // One number for two classes is a logit.
+  std::optional<LossKind> implied_loss(const Shape& outputs, int64_t names) const override {
+    if (names != 2 || outputs != Shape{1, 1}) return std::nullopt;
+    return LossKind::binary_cross_entropy;
+  }
   std::unique_ptr<Report> make_report(const ReportInputs& inputs) const override { return make_class_report(inputs); }
   std::span<const LossKind> losses() const override {
     static constexpr std::array kinds = {LossKind::cross_entropy, LossKind::mean_squared_error,
@@ -132,6 +137,7 @@ class Classification : public Task {
     return g.add1(GPUNN_OP_PAD, "scores", Attributes::of(zero_in_front), {add_loss_input(g, c.experiment, outputs)});
   }
 
+ protected:
   // Class probabilities. With binary_cross_entropy each class has its own, and those of a row sum to 1 only where they
   // are made of one output; with hinge, mean_squared_error and huber they are the softmax of outputs that were never
   // trained to be logits.

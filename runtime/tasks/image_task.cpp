@@ -32,6 +32,12 @@ ValueId in_f32(Graph& g, ValueId image) {
 
 }  // namespace
 
+std::optional<Field> ImageTask::imagined_target(const Shape& outputs) const {
+  Field target = fields::target_field(target_kind(), {});
+  target.type = {DType::f32, {outputs.begin() + 1, outputs.end()}};
+  return target;
+}
+
 bool ImageTask::gives_images(const Graph& g, const TaskContext& c, const ModelOutputs& outputs) {
   const TensorType& type = g.value(outputs.last).type;
   const int64_t rows = type.shape.empty() ? 0 : type.shape[0];
@@ -60,11 +66,6 @@ ValueId ImageTask::add_evaluation_loss(Graph& g, const TaskContext& c, const Mod
 
 ValueId ImageTask::add_scores(Graph& g, const TaskContext& /*context*/, const ModelOutputs& outputs) const {
   return flat(g, outputs.last);
-}
-
-gpunn_op ImageTask::prediction_op(const Graph& /*g*/, const TaskContext& /*context*/,
-                                  const ModelOutputs& /*outputs*/) const {
-  return GPUNN_OP_COPY;
 }
 
 }  // namespace gpunn::tasks

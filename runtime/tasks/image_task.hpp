@@ -12,13 +12,15 @@ class ImageTask : public Task {
   std::string_view target_kind() const override { return "image"; }
   std::string_view output() const override { return "image"; }
   std::string_view target() const override { return "images"; }
-  std::array<const char*, 2> output_names() const override { return {"image", "image"}; }
+  Answers answers() const override {
+    return {.outputs = {"image", "image"}, .what = "images", .address = {}, .probabilities = false, .images = true};
+  }
+  std::optional<Field> imagined_target(const Shape& outputs) const override;
   graph::ValueId add_training_loss(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
                                    const Batch& batch) const override;
   graph::ValueId add_evaluation_loss(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
                                      const Batch& batch) const override;
   graph::ValueId add_scores(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const override;
-  gpunn_op prediction_op(const graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const override;
 
  protected:
   // Whether the last output is of images with as many values as their targets.

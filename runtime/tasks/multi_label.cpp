@@ -20,6 +20,7 @@ class MultiLabel : public TargetTask {
   std::string_view target_kind() const override { return "label_set"; }
   std::string_view output() const override { return "label"; }
   std::string_view target() const override { return "labels"; }
+  Answers answers() const override { return {.what = "labels"}; }
   std::span<const TaskMetric> metrics() const override {
     static const auto metrics = label_set_metrics();
     return metrics;
@@ -33,6 +34,8 @@ class MultiLabel : public TargetTask {
     static constexpr std::array kinds = {LossKind::binary_cross_entropy};
     return kinds;
   }
+
+ protected:
   gpunn_op prediction_op(const graph::Graph&, const TaskContext& c, const ModelOutputs&) const override {
     return ends_in_part_of_loss(c.experiment) ? GPUNN_OP_COPY : GPUNN_OP_SIGMOID;
   }

@@ -1,6 +1,4 @@
 // One number or several a row.
-#include <gpunn/ops.h>
-
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -30,20 +28,19 @@ class Regression : public TargetTask {
     return make_output_report(
         inputs, {.metrics = metrics(), .numbers = numbers_in_units, .text = numbers_text, .keeps_values = true});
   }
-  std::array<const char*, 2> output_names() const override { return {"outputs", "values"}; }
-  Decoded decode(std::span<const float> predictions, const std::vector<std::string>& names, int64_t) const override {
+  Answers answers() const override {
+    return {.outputs = {"outputs", "values"}, .what = "numbers", .probabilities = false};
+  }
+  Decoded decode(const PredictedRow& row) const override {
     Decoded decoded;
-    for (std::size_t i = 0; i < predictions.size(); ++i) {
-      decoded.values.push_back({.name = names[i], .value = static_cast<double>(predictions[i])});
+    for (std::size_t i = 0; i < row.values.size(); ++i) {
+      decoded.values.push_back({.name = row.names[i], .value = static_cast<double>(row.values[i])});
     }
     return decoded;
   }
   std::span<const LossKind> losses() const override {
     static constexpr std::array kinds = {LossKind::mean_squared_error, LossKind::huber};
     return kinds;
-  }
-  gpunn_op prediction_op(const graph::Graph&, const TaskContext&, const ModelOutputs&) const override {
-    return GPUNN_OP_COPY;
   }
 };
 

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "fields/values.hpp"
+
 namespace gpunn::tasks {
 
 // A file each.
@@ -20,6 +22,7 @@ const Task& style_transfer();
 namespace {
 
 constexpr std::string_view kOfTraining = "train_";
+constexpr std::size_t kImageRank = 4;  // [N, C, H, W]
 
 std::vector<const Task*>& known() {
   static std::vector<const Task*> tasks = {&classification(),   &regression(),     &multi_label(),
@@ -33,17 +36,39 @@ void add_once(std::vector<std::string>& names, const std::string& name) {
 
 }  // namespace
 
-Decoded Task::decode(std::span<const float> predictions, const std::vector<std::string>& names, int64_t top) const {
-  std::vector<std::size_t> order(predictions.size());
+Decoded Task::decode(const PredictedRow& row) const {
+  std::vector<std::size_t> order(row.values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return predictions[a] > predictions[b]; });
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return row.values[a] > row.values[b]; });
   Decoded decoded;
-  for (std::size_t k = 0; k < std::min(static_cast<std::size_t>(top), order.size()); ++k) {
+  for (std::size_t k = 0; k < std::min(static_cast<std::size_t>(row.top), order.size()); ++k) {
     decoded.classes.push_back({.index = static_cast<int64_t>(order[k]),
-                               .name = names[order[k]],
-                               .probability = static_cast<double>(predictions[order[k]])});
+                               .name = row.names[order[k]],
+                               .probability = static_cast<double>(row.values[order[k]])});
   }
   return decoded;
+}
+
+void Task::add_predictions(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
+                           graph::ValueId scores, const PlaceOf& place) const {
+  const graph::ValueId predictions = place(g.value(scores).type);
+  g.add_into(prediction_op(g, context, outputs), "predictions", {}, {scores}, {predictions});
+}
+
+gpunn_op Task::prediction_op(const graph::Graph& /*g*/, const TaskContext& /*context*/,
+                             const ModelOutputs& /*outputs*/) const {
+  return GPUNN_OP_COPY;
+}
+
+std::optional<Field> Task::imagined_target(const Shape& outputs) const {
+  if (outputs.size() == kImageRank) return std::nullopt;
+  Field target = fields::target_field(target_kind(), fields::numbered(outputs.size() < 2 ? 1 : outputs.back()));
+  if (outputs.size() > 2 && target.type.dtype == DType::f32) target.type.shape = {outputs.begin() + 1, outputs.end()};
+  return target;
+}
+
+std::string Task::test_data_advice() const {
+  return "put data.test_fraction: 0.2 to take a fifth of the samples, or say with data.test_path where they are";
 }
 
 void Task::add_to_totals(graph::Graph& g, const TaskContext& /*context*/, const BatchResults& results,

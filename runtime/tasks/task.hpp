@@ -8,7 +8,9 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,12 +27,37 @@ namespace gpunn::tasks {
 
 struct FrozenFeatures;
 
+// Returns a value of this type for an op to write to.
+using PlaceOf = std::function<graph::ValueId(const TensorType& type)>;
+
 // The inputs that a task needs to append its ops to a step program.
 struct TaskContext {
   const Experiment& experiment;
   int64_t outputs = 0;                     // that the data asks for: classes, labels or target columns
   const FrozenFeatures* frozen = nullptr;  // of a loss that compares images by their features
   int32_t world = 1;                       // ranks that have a part of the batch each, at the same time
+};
+
+// What a trained model of a task answers, as programs and the service ask for it.
+struct Answers {
+  // The names of the model's two outputs: the last layer's numbers, and their meaning.
+  std::array<const char*, 2> outputs = {"logits", "probabilities"};
+  std::string_view what = "classes";      // in messages: "model 'm' answers with classes"
+  std::string_view address = "classify";  // the address of the service that gives them, /v1/ADDRESS; empty: none does
+  bool named = true;                      // a number for each name of the target
+  bool probabilities = true;              // these numbers are probabilities
+  bool images = false;                    // images, which Task::command() writes
+  int64_t box_numbers = 0;                // the numbers of a box; 0: the answers are not boxes
+  int64_t least = 1;                      // `predict` gives this many of a row, however few classes are asked for
+};
+
+// The predictions of a row.
+struct PredictedRow {
+  std::span<const float> values;          // in row-major order
+  const Shape& shape;                     // of the row
+  const std::vector<std::string>& names;  // of the target: classes, labels or columns
+  int64_t top = 1;                        // answers to give, at most
+  bool with_probabilities = false;        // those of label maps, too
 };
 
 // The purpose of a model: its targets in the data, its loss, its metrics, and the meaning of its output. A task is a
@@ -47,17 +74,23 @@ class Task {
   virtual std::span<const LossKind> losses() const = 0;     // the default first
   // What an evaluation shows besides the metrics: figures of each class or output, the worst rows.
   virtual std::unique_ptr<Report> make_report(const ReportInputs& inputs) const = 0;
-  // The names of a trained model's two outputs: the last layer's numbers, and their meaning.
-  virtual std::array<const char*, 2> output_names() const { return {"logits", "probabilities"}; }
+  virtual Answers answers() const { return {}; }
   // The meaning of a row's predictions, in the units of the data: for classes and labels the `top` most probable; equal
   // ones keep their order.
-  virtual Decoded decode(std::span<const float> predictions, const std::vector<std::string>& names, int64_t top) const;
-  // Whether an output is one of what the data names; else rows are of other sizes, and the names are told with them.
-  virtual bool names_outputs() const { return true; }
+  virtual Decoded decode(const PredictedRow& row) const;
   // The command that puts a trained model of the task to use, without the program's name: "predict RUN --row 0".
   virtual std::string command(const std::string& model) const { return "predict " + model + " --row 0"; }
   // Whether it learns a class of each sample.
   bool has_labels() const { return fields::find(target_kind()).is_class(); }
+
+  // A target that fits outputs [N, ...] of this shape, for plans and benchmarks without data; nothing if the task can't
+  // compare such outputs with a target.
+  virtual std::optional<Field> imagined_target(const Shape& outputs) const;
+  // The keys that choose test samples, for a data set that has none: "put data.test_fraction: ...".
+  virtual std::string test_data_advice() const;
+
+  // The loss by which outputs [N, ...] of this shape have `names` meanings, if there is only one such loss.
+  virtual std::optional<LossKind> implied_loss(const Shape& /*outputs*/, int64_t /*names*/) const { return {}; }
 
   // Whether a model that ends in a layer of this type is of this task, whatever the data.
   virtual bool is_of_layer(std::string_view /*type*/) const { return false; }
@@ -74,11 +107,16 @@ class Task {
   // Adds a batch to kTotals: its losses and rows, and of a task that has ranks also those.
   virtual void add_to_totals(graph::Graph& g, const TaskContext& context, const BatchResults& results,
                              graph::ValueId totals) const;
-  // f32[N, outputs] that ranks a row's outputs before they become a prediction; most often the output itself.
+  // [N, numbers] that ranks a row's outputs before they become a prediction; most often the output itself.
   virtual graph::ValueId add_scores(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const = 0;
-  // The op, from f32[N, outputs] to the same, that makes predictions of the scores.
-  virtual gpunn_op prediction_op(const graph::Graph& g, const TaskContext& context,
-                                 const ModelOutputs& outputs) const = 0;
+  // Appends the ops that make predictions [N, ...] of the scores. The last op writes to place(type), which is called
+  // once with the type of the predictions: f32 or i32.
+  virtual void add_predictions(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
+                               graph::ValueId scores, const PlaceOf& place) const;
+
+ protected:
+  // The op that makes predictions of the scores, of the same type; for tasks that need no other.
+  virtual gpunn_op prediction_op(const graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const;
 };
 
 // kTotals, and the accumulators of the metrics that the phase measures; each name once.

@@ -49,8 +49,7 @@ std::vector<StoredTensor> first_values(const std::vector<nn::Parameter>& tensors
 std::vector<std::string> numbered_outputs(const Experiment& experiment, const Shape& sample) {
   const Shape shape = nn::output_shape(experiment.model, sample);
   if (shape.size() != 2) return {};
-  const bool one_for_two = shape[1] == 1 && tasks::find(experiment.task).has_labels() &&
-                           experiment.loss.type() == LossKind::binary_cross_entropy;
+  const bool one_for_two = tasks::find(experiment.task).implied_loss(shape, 2) == experiment.loss.type();
   std::vector<std::string> names;
   for (int64_t i = 0; i < (one_for_two ? 2 : shape[1]); ++i) names.push_back(std::to_string(i));
   return names;
@@ -225,8 +224,8 @@ void Network::Impl::require_samples(const Dataset& dataset) const {
     refuse("the network takes samples of " + to_string(info.fields.input().type) + ", found " + to_string(row));
   }
   if (dataset.fields.target().count() != static_cast<int64_t>(info.fields.target().names.size())) {
-    refuse("the network has " + std::to_string(info.fields.target().names.size()) + " outputs; " + data::described(dataset) +
-           " needs " + std::to_string(dataset.fields.target().count()));
+    refuse("the network has " + std::to_string(info.fields.target().names.size()) + " outputs; " +
+           data::described(dataset) + " needs " + std::to_string(dataset.fields.target().count()));
   }
 }
 
@@ -348,7 +347,8 @@ Network Network::load(const std::filesystem::path& path, const std::vector<Overr
   storage::Checkpoint& checkpoint = trained.checkpoint;
   Experiment& experiment = trained.experiment;
   ModelInfo info = training::model_info(checkpoint, experiment, trained.file);
-  if (info.fields.target().names.empty()) info.fields.target().names = numbered_outputs(experiment, info.fields.input().type.shape);
+  if (info.fields.target().names.empty())
+    info.fields.target().names = numbered_outputs(experiment, info.fields.input().type.shape);
   auto impl = std::make_unique<Impl>(std::move(experiment), std::move(info), std::move(checkpoint));
   impl->begin_average();
   return Network(std::move(impl));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,8 @@
 #include "interchange/onnx/import.hpp"
 #include "nn/model.hpp"
 #include "storage/model_info.hpp"
+#include "tasks/losses.hpp"
+#include "tasks/task.hpp"
 
 namespace gpunn::training {
 
@@ -71,16 +74,17 @@ bool has_layers_for_any_size(const interchange::ImportedModel& imported, const s
   }
 }
 
-// One number that tells two classes apart has a meaning by its loss.
+// The loss, if it gives the outputs their meaning.
 std::string loss_text(const interchange::ImportedModel& imported, const ModelInfo& info) {
-  const bool one_of_two = info.task == "classification" && info.fields.target().names.size() == 2 &&
-                          nn::output_shape(imported.model, imported.sample) == Shape{1, 1};
-  return one_of_two ? "loss: binary_cross_entropy\n" : "";
+  const std::optional<LossKind> loss = tasks::find(info.task).implied_loss(
+      nn::output_shape(imported.model, imported.sample), info.fields.target().count());
+  return loss ? "loss: " + tasks::name_of(*loss) + "\n" : "";
 }
 
-bool is_set_of_photographs(const std::string& name) {
+// Whether a name is that of a data set with what the task alone learns.
+bool is_set_for(const tasks::Task& task, const std::string& name) {
   return std::ranges::any_of(data::registry(), [&](const data::DatasetRow& row) {
-    return row.name == name && row.learnt == "image";
+    return row.name == name && row.learnt == task.target_kind();
   });
 }
 
@@ -89,7 +93,7 @@ std::vector<Override> with_photographs(const std::vector<Override>& overrides, c
   std::vector<Override> result;
   for (const Override& one : overrides) {
     result.push_back(one);
-    if (one.key != "data" || !info.photographs || !is_set_of_photographs(one.value)) continue;
+    if (one.key != "data" || !info.photographs || !is_set_for(tasks::find(info.task), one.value)) continue;
     const PhotographInfo& own = *info.photographs;
     const bool enlarged = own.input == ModelInput::enlarged;
     const int64_t patch = info.fields.input().type.shape.at(1) * (enlarged ? 1 : own.scale);

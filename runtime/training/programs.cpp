@@ -392,7 +392,9 @@ Graph inspection_program(const ProgramContext& c, const SplitType& split, int64_
   const ValueId scores = c.task().add_scores(g, c.of_task(), evaluation.outputs);
   add_kept(g, prefix + variable::kRowScores, GPUNN_OP_COPY, scores);
   add_kept(g, prefix + variable::kRowLosses, GPUNN_OP_COPY, evaluation.losses);
-  add_kept(g, prefix + variable::kPredictions, c.task().prediction_op(g, c.of_task(), evaluation.outputs), scores);
+  c.task().add_predictions(g, c.of_task(), evaluation.outputs, scores, [&](const TensorType& type) {
+    return g.add_value(prefix + variable::kPredictions, type, Storage::state);
+  });
   add_advance(g, evaluation.step);
   join_weights(g, c);
   return g;

@@ -52,7 +52,7 @@ inline constexpr const char* kScale = "data.scale";         // f32[C], of sample
 inline constexpr const char* kShift = "data.shift";         // f32[C]
 inline constexpr const char* kRawScale = "data.raw_scale";  // f32[C], of samples as the data set has them
 inline constexpr const char* kRawShift = "data.raw_shift";  // f32[C]
-inline constexpr const char* kPredictions = "predictions";  // f32[batch, outputs]: the task says what they are
+inline constexpr const char* kPredictions = "predictions";  // f32 or i32 [batch, ...]: the task says what they are
 inline constexpr const char* kRowScores = "rows.scores";    // f32[batch, outputs], what they are made of
 inline constexpr const char* kRowLosses = "rows.losses";    // f32[batch]
 }  // namespace variable

@@ -136,14 +136,12 @@ uint64_t bytes_in(const Graph& g, Storage storage) {
   return bytes;
 }
 
-constexpr std::size_t kImageRank = 4;  // [N, C, H, W]
-
 // What a summary takes of a data set, or of one that has to be imagined.
 struct SummaryData {
   training::SplitType split;
   int64_t outputs = 0;
   int64_t steps = 1;
-  bool gives_images = false;  // a model without a task that would compare them
+  bool trains = true;  // false: the task has no loss for such outputs
 };
 
 SummaryReport summarize_step(const Experiment& experiment, const SummaryData& data) {
@@ -157,7 +155,7 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
   training::frozen_norms(experiment, layout.parameters, layout.rules, buffers.parameters);
   const ForwardPass forward = forward_pass(experiment, sample);
   const std::string& last = experiment.model.layers.back().type;
-  const bool trains = tasks::find(experiment.task).trains_layer(last) && !data.gives_images;
+  const bool trains = tasks::find(experiment.task).trains_layer(last) && data.trains;
   const Graph step = trains ? training::training_program({.experiment = experiment,
                                                           .layout = layout,
                                                           .outputs = data.outputs,
@@ -172,7 +170,7 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
       training::joined(join(experiment.notes, "\n"), training::moving_statistics_notice(experiment, layout, buffers));
   if (!trains) {
     report.notice = training::joined(
-        report.notice, data.gives_images
+        report.notice, !data.trains
                            ? "the model gives images, and a task that compares them is in an experiment: "
                              "the numbers are those of a call"
                            : "the model ends in " + last + ", which has no loss: it is called, and not trained");
@@ -202,19 +200,14 @@ SummaryReport summarize_without_data(const Experiment& experiment, const Shape& 
   const Shape output = forward_pass(experiment, sample).outputs.back();
   Shape samples = sample;
   samples.insert(samples.begin(), experiment.data.batch_size * experiment.accumulate);
-  const std::string_view kind = tasks::find(experiment.task).target_kind();
-  const bool boxes = kind == "boxes";
-  const int64_t outputs = boxes || output.size() < 2 ? 1 : output.back();
+  const std::optional<Field> target = tasks::find(experiment.task).imagined_target(output);
   Schema schema;
-  schema.target() = fields::find(kind).target(fields::numbered(outputs));
-  if (boxes) schema.target().type.shape = {BoxSet().most_boxes, kBoxNumbers};
-  if (output.size() > 2 && !boxes) schema.target().type.shape = {output.begin() + 1, output.end()};
+  if (target) schema.target() = *target;
   Split split;
   split.samples = {DType::f32, samples};
-  SummaryReport report =
-      summarize_step(experiment, {.split = training::split_type("train", schema, split),
-                                  .outputs = outputs,
-                                  .gives_images = !boxes && kind != "image" && output.size() == kImageRank});
+  SummaryReport report = summarize_step(experiment, {.split = training::split_type("train", schema, split),
+                                                     .outputs = target ? target->count() : 0,
+                                                     .trains = target.has_value()});
   report.data = "samples " + to_string(sample) + ", as given";
   if (const auto start = training::find_start(experiment, sample)) report.start = start->report.text();
   return report;

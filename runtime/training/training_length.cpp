@@ -43,10 +43,7 @@ TrainingLength training_length(const Experiment& experiment, const Dataset& data
   };
   if (dataset.train.rows() == 0) fail(data::described(dataset) + " has no training samples");
   if (dataset.test.rows() == 0 && !dataset.unwatched) {
-    const bool boxes = dataset.fields.target().kind == "boxes";
-    const std::string share = "put data.test_fraction: 0.2 to take a fifth of the samples, or ";
-    fail(data::described(dataset) + " has no test samples; " + (boxes ? "" : share) +
-         "say with data.test_path where they are" + (boxes ? ", or with data.test_boxes which" : ""));
+    fail(data::described(dataset) + " has no test samples; " + tasks::find(experiment.task).test_data_advice());
   }
   const int64_t rows_of_step = experiment.data.batch_size * experiment.accumulate;
   if (experiment.data.batch_size <= dataset.train.rows() && rows_of_step > dataset.train.rows()) {

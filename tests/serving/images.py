@@ -111,7 +111,7 @@ class ImagesTest(ServingTest):
             labels = output["data"][5::6]
             self.assertEqual(labels, sorted(labels, key=lambda label: label < 0))
         status, _, body = self.server.ask("POST", "/v1/detect", png(28))
-        self.assertEqual((status, b"finds no boxes" in body), (400, True))
+        self.assertEqual((status, b"answers with classes; call /v1/classify" in body), (400, True))
 
     def test_a_model_that_takes_no_images_says_so(self):
         with Server(f"digits={digits()}", f"points={points()}") as server:

@@ -96,9 +96,6 @@ class NearTask : public tasks::TargetTask {
     return tasks::make_output_report(
         inputs, {.metrics = metrics(), .numbers = tasks::numbers_in_units, .text = tasks::numbers_text});
   }
-  gpunn_op prediction_op(const graph::Graph&, const tasks::TaskContext&, const tasks::ModelOutputs&) const override {
-    return GPUNN_OP_COPY;
-  }
 
  private:
   bool with_rows_;

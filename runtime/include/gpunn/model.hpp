@@ -76,11 +76,19 @@ struct DetectedBox {
   double score = 0;
 };
 
+// The class of each pixel of an image.
+struct LabelMap {
+  int64_t height = 0, width = 0;
+  std::vector<uint8_t> classes;           // [height, width]
+  std::vector<float> probabilities = {};  // [classes of the model, height, width]; empty: not asked for
+};
+
 // The outputs of a row, decoded by the task.
 struct Decoded {
   std::vector<ClassProbability> classes;  // of a classification or a multi-label task: the most probable first
   std::vector<NamedValue> values;         // of a regression, in the units of the data
   std::vector<DetectedBox> boxes;         // of a detection: the highest score first, in pixels of the sample
+  std::optional<LabelMap> map = {};       // of a segmentation, in pixels of the sample
 };
 
 // A trained model. Its weights are loaded once and stay on the device; it does not need its data set. A Model is a
@@ -100,8 +108,9 @@ class GPUNN_API Model {
   ~Model();
 
   const ModelInfo& info() const;
-  const Experiment& experiment() const;            // the experiment of its training, with the overrides
-  const std::vector<ModelTensor>& inputs() const;  // info().fields.input(): samples in the form of the data set, not normalised
+  const Experiment& experiment() const;  // the experiment of its training, with the overrides
+  const std::vector<ModelTensor>& inputs()
+      const;  // info().fields.input(): samples in the form of the data set, not normalised
   // The numbers of the last layer, and their decoded form: "logits" and "probabilities" of classes or labels, "outputs"
   // and "values" of a regression. A Network whose outputs have no names has "outputs" alone.
   // "values" in the units of scaled targets are f64: f32 would round a large offset away.
@@ -119,8 +128,8 @@ class GPUNN_API Model {
   void run(std::span<const ArrayView> inputs, std::span<const MutableArrayView> outputs) const;
   void run(const ArrayView& input, const MutableArrayView& output) const { run({&input, 1}, {&output, 1}); }
 
-  // The same, decoded: the `top` most probable classes of each row, or its numbers.
-  std::vector<Decoded> predict(const ArrayView& input, int64_t top = 1) const;
+  // The same, decoded: the `top` most probable classes of each row, its numbers, or its label map.
+  std::vector<Decoded> predict(const ArrayView& input, int64_t top = 1, bool map_probabilities = false) const;
 
   // Computes an activation map for each row, an image [C, H, W]. The class and its score are those of run(); the map is
   // computed in f32. Only one call at a time runs this. The first call, and each call for another layer, prepares its
@@ -139,7 +148,7 @@ class GPUNN_API Model {
 GPUNN_API std::vector<uint8_t> read_image(const std::filesystem::path& file, const Field& input);
 // The same for the bytes of such a file; errors call it `name`. Refuses an image of more than `most_pixels` before it
 // allocates memory.
-GPUNN_API std::vector<uint8_t> read_image(std::span<const uint8_t> bytes, const std::string& name,
-                                          const Field& input, int64_t most_pixels = int64_t{1} << 26);
+GPUNN_API std::vector<uint8_t> read_image(std::span<const uint8_t> bytes, const std::string& name, const Field& input,
+                                          int64_t most_pixels = int64_t{1} << 26);
 
 }  // namespace gpunn

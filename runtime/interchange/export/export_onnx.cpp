@@ -26,7 +26,6 @@
 #include "interchange/onnx/import.hpp"
 #include "storage/checkpoint.hpp"
 #include "storage/model_info.hpp"
-#include "tasks/detection/rows.hpp"
 #include "tasks/task.hpp"
 #include "training/model_info.hpp"
 #include "training/own_files.hpp"
@@ -142,7 +141,7 @@ class Translation {
     onnx_.inputs = {input_value(!programs.others.empty())};
     OnnxBuilder builder(onnx_, programs, sources());
     builder.reserve(input.name);
-    const std::array<const char*, 2> names = tasks::find(model_.info.task).output_names();
+    const std::array<const char*, 2> names = tasks::find(model_.info.task).answers().outputs;
     const char* logits = model_.has_task() ? names[0] : "outputs";
     builder.reserve(logits);
     if (model_.has_task()) builder.reserve(names[1]);
@@ -309,21 +308,19 @@ class Translation {
     return b.add(layer, "Add", {scaled, b.floats(layer, mean, shape)}, {}, false);
   }
 
-  bool finds_boxes() const {
-    return model_.has_task() && tasks::find(model_.info.task).target_kind() == "boxes";
-  }
+  bool finds_boxes() const { return model_.has_task() && tasks::find(model_.info.task).answers().box_numbers > 0; }
 
   // What a detector is asked for, in place of rows of six numbers: corners in pixels of the input, scores, and classes,
   // -1 behind the last box.
   void add_boxes(OnnxBuilder& b) {
     const std::string layer = "found";
     const ValueId predictions = inference::find_variable(first_.graph, inference::variable::kPredictions);
-    const int64_t most =
-        inference::output_row(first_.graph, inference::variable::kPredictions).shape.at(0) / tasks::kDetectionNumbers;
+    const int64_t each = tasks::find(model_.info.task).answers().box_numbers;
+    const int64_t most = inference::output_row(first_.graph, inference::variable::kPredictions).shape.at(0) / each;
     const auto reshaped = [&](const std::string& x, const std::vector<int64_t>& to) {
       return b.add(layer, "Reshape", {x, b.integers(layer, to)}, {}, false);  // 0: as it is
     };
-    const std::string rows = reshaped(b.source(predictions).name, {0, most, tasks::kDetectionNumbers});
+    const std::string rows = reshaped(b.source(predictions).name, {0, most, each});
     const auto numbers = [&](int64_t from, int64_t to) {
       return b.add(layer, "Slice", {rows, b.integers(layer, {from}), b.integers(layer, {to}), b.integers(layer, {2})},
                    {}, false);
@@ -362,7 +359,7 @@ class Translation {
     onnx_.metadata = {{"gpunn_version", version()},
                       {"experiment", storage::as_utf8(model_.experiment.name)},
                       {"task", info.task},
-                      {info.task == "classification" ? "class_names" : "output_names", list(outputs)},
+                      {tasks::find(info.task).has_labels() ? "class_names" : "output_names", list(outputs)},
                       {"mean", list(info.fields.input().mean)},
                       {"std", list(info.fields.input().stddev)},
                       {"scale", info.fields.input().type.dtype == DType::u8 ? "1/255" : "1"},

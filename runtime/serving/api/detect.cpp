@@ -1,6 +1,6 @@
-#include <gpunn/error.hpp>
 #include <gpunn/model.hpp>
 
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -10,8 +10,6 @@
 #include "inference/image_sample.hpp"
 #include "serving/api/image_body.hpp"
 #include "serving/api/pending.hpp"
-#include "serving/protocol/service_error.hpp"
-#include "tasks/task.hpp"
 
 namespace gpunn::serving {
 
@@ -25,8 +23,7 @@ struct DetectionCall : ImageCall {
 
 Response detected(const DetectionCall& work) {
   const ModelInfo& info = work.model->model.info();
-  const std::vector<float> rows = floats_of(work.result.outputs.front());
-  Decoded decoded = tasks::find(info.task).decode(rows, info.fields.target().names, std::ssize(rows));
+  Decoded decoded = decoded_answer(work, {.top = std::numeric_limits<int64_t>::max()});
   const std::vector<DetectedBox> found =
       inference::boxes_on_image(std::move(decoded.boxes), work.image.height, work.image.width, info.fields.input());
   // Under the keys of `gpunn predict --json`.
@@ -52,11 +49,7 @@ Response detected(const DetectionCall& work) {
 
 void detect(const ExchangePtr& exchange, const ServedModelPtr& model, double least_score, const ServingOptions& options,
             WorkerPool& pool) {
-  const bool has_task = model->model.outputs().size() > 1;
-  if (!has_task || tasks::find(model->model.info().task).target_kind() != "boxes") {
-    throw ServiceError(400, "model '" + model->name + "' finds no boxes; its task is " +
-                                (has_task ? model->model.info().task : "none") + ", not detection");
-  }
+  require_address(*model, "detect");
   auto work = std::make_shared<DetectionCall>();
   work->exchange = exchange;
   work->model = model;

@@ -3,12 +3,13 @@
 #include <gpunn/error.hpp>
 #include <gpunn/model.hpp>
 
-#include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "serving/protocol/multipart.hpp"
 #include "serving/protocol/service_error.hpp"
+#include "tasks/task.hpp"
 
 namespace gpunn::serving {
 
@@ -48,10 +49,22 @@ inference::ImageSample image_of_body(Pending& work, const ServingOptions& option
   }
 }
 
-std::vector<float> floats_of(const SharedBytes& output) {
-  std::vector<float> numbers(output.bytes.size() / sizeof(float));
-  std::memcpy(numbers.data(), output.bytes.data(), numbers.size() * sizeof(float));
-  return numbers;
+void require_address(const ServedModel& model, std::string_view address) {
+  const std::string of_model = "model '" + model.name + "' ", call_infer = "; call /v2/models/" + model.name + "/infer";
+  if (model.model.outputs().size() < 2) {
+    throw ServiceError(400, of_model + "has no task that says what its outputs mean" + call_infer);
+  }
+  const tasks::Answers answers = tasks::find(model.model.info().task).answers();
+  if (answers.address == address) return;
+  throw ServiceError(400, of_model + "answers with " + std::string(answers.what) +
+                              (answers.address.empty() ? call_infer : "; call /v1/" + std::string(answers.address)));
+}
+
+Decoded decoded_answer(const ImageCall& call, const inference::DecodeOptions& options) {
+  const Model& model = call.model->model;
+  const std::string_view bytes = call.result.outputs.front().bytes;
+  return inference::decoded_rows(model.info(), model.outputs().back().row, std::as_bytes(std::span(bytes)), options)
+      .front();
 }
 
 }  // namespace gpunn::serving

@@ -4,9 +4,10 @@
 
 #include <exception>
 #include <memory>
+#include <string_view>
 #include <utility>
-#include <vector>
 
+#include "inference/decoded_rows.hpp"
 #include "inference/image_sample.hpp"
 #include "serving/api/pending.hpp"
 #include "serving/api/worker_pool.hpp"
@@ -17,13 +18,16 @@ namespace gpunn::serving {
 // ServiceError if there is none, or if it is damaged or too large.
 inference::ImageSample image_of_body(Pending& work, const ServingOptions& options);
 
-// The numbers of an output of f32.
-std::vector<float> floats_of(const SharedBytes& output);
-
 // A request whose body is an image, one row of the model's input.
 struct ImageCall : Pending {
   inference::ImageSample image;
 };
+
+// Throws ServiceError, with the address to call, if the model's answers are not those of /v1/`address`.
+void require_address(const ServedModel& model, std::string_view address);
+
+// The answer for the image of a call that is done.
+Decoded decoded_answer(const ImageCall& call, const inference::DecodeOptions& options);
 
 // Decodes the image on a worker and gives it to the model. `answer` makes the response, as that of job_of().
 template <class Call>

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fields/values.hpp"
 #include "tasks/detection/head.hpp"
 #include "tasks/detection/metrics.hpp"
 #include "tasks/detection/report.hpp"
@@ -18,6 +19,8 @@ namespace {
 
 using graph::Graph;
 using graph::ValueId;
+
+constexpr int64_t kMostShownBoxes = 10000;  // of an image
 
 class DetectionTask : public Task {
  public:
@@ -38,19 +41,34 @@ class DetectionTask : public Task {
     static constexpr std::array kinds = {LossKind::focal, LossKind::multibox};
     return kinds;
   }
-  std::array<const char*, 2> output_names() const override { return {"points", "boxes"}; }
-  bool names_outputs() const override { return false; }
-  Decoded decode(std::span<const float> predictions, const std::vector<std::string>& names,
-                 int64_t top) const override {
+  Answers answers() const override {
+    return {.outputs = {"points", "boxes"},
+            .what = "boxes in images",
+            .address = "detect",
+            .named = false,
+            .probabilities = false,
+            .box_numbers = kDetectionNumbers,
+            .least = kMostShownBoxes};
+  }
+  Decoded decode(const PredictedRow& row) const override {
     Decoded decoded;
-    for (std::size_t i = 0; i + kDetectionNumbers <= predictions.size(); i += kDetectionNumbers) {
-      const float* const one = predictions.data() + i;
-      if (!(one[5] >= 0) || std::ssize(decoded.boxes) == top) break;
+    for (std::size_t i = 0; i + kDetectionNumbers <= row.values.size(); i += kDetectionNumbers) {
+      const float* const one = row.values.data() + i;
+      if (!(one[5] >= 0) || std::ssize(decoded.boxes) == row.top) break;
       const auto index = static_cast<std::size_t>(one[5]);
       decoded.boxes.push_back({one[0], one[1], one[2], one[3], static_cast<int64_t>(index),
-                               index < names.size() ? names[index] : std::to_string(index), one[4]});
+                               index < row.names.size() ? row.names[index] : std::to_string(index), one[4]});
     }
     return decoded;
+  }
+
+  std::optional<Field> imagined_target(const Shape& /*outputs*/) const override {
+    Field target = fields::target_field(target_kind(), fields::numbered(1));
+    target.type = {DType::f32, {BoxSet().most_boxes, kBoxNumbers}};
+    return target;
+  }
+  std::string test_data_advice() const override {
+    return "say with data.test_path where they are, or with data.test_boxes which";
   }
 
   bool is_of_layer(std::string_view type) const override { return is_detection_head(type); }
@@ -70,7 +88,6 @@ class DetectionTask : public Task {
   ValueId add_scores(Graph& g, const TaskContext& c, const ModelOutputs& outputs) const override {
     return detection_head(g, c, outputs)->add_detections(g, outputs.last);
   }
-  gpunn_op prediction_op(const Graph&, const TaskContext&, const ModelOutputs&) const override { return GPUNN_OP_COPY; }
 };
 
 }  // namespace
