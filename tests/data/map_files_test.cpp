@@ -39,12 +39,12 @@ std::string colour_map_png() {
   return test::make_png(kSide, kSide, rows, {.color_type = PNG_COLOR_TYPE_RGB});
 }
 
-struct Layout {
+struct MapLayout {
   TemporaryFolder folder;
   DataConfig config;
   SegmentationSet settings;
 
-  Layout() { config.path = folder.path(); }
+  MapLayout() { config.path = folder.path(); }
   void put(const std::string& name, const std::string& bytes) const { write_file(folder.path() / name, bytes); }
   // Pictures 1 to 3 and their maps; "*" in a name stands for the number.
   void put_pairs(const std::string& picture, const std::string& map, bool jpeg = true, int first = 1) const {
@@ -72,7 +72,7 @@ struct Layout {
 }  // namespace
 
 TEST_CASE("two folders with files of the same names are pictures and maps, whatever they are called") {
-  const Layout layout;
+  MapLayout layout;
   layout.put_pairs("fotos/*.jpg", "masken/*.png");
   const MapFiles files = layout.find();
   CHECK(layout.names(files.train) ==
@@ -83,7 +83,7 @@ TEST_CASE("two folders with files of the same names are pictures and maps, whate
 }
 
 TEST_CASE("maps are told from pictures by their values, and from instances by their numbers") {
-  Layout layout;
+  MapLayout layout;
   for (const std::string part : {"train", "test"}) {
     layout.put_pairs(part + "/image/*.png", part + "/label/*.png", false);
     for (int i = 1; i <= 3; ++i) {
@@ -104,7 +104,7 @@ TEST_CASE("maps are told from pictures by their values, and from instances by th
 }
 
 TEST_CASE("parts are recognised above, below and in the names of the folders") {
-  Layout layout;
+  MapLayout layout;
   SECTION("PART and PARTannot, with the same names in each") {
     for (const std::string part : {"train", "val", "test"}) layout.put_pairs(part + "/*.jpg", part + "annot/*.png");
     const MapFiles files = layout.find();
@@ -149,7 +149,7 @@ TEST_CASE("parts are recognised above, below and in the names of the folders") {
 }
 
 TEST_CASE("lists name the pictures and maps of each part") {
-  Layout layout;
+  MapLayout layout;
   layout.put_pairs("p/*.jpg", "m/*.png");
   layout.put("train.txt", "p/003.jpg m/001.png\n\np/001.jpg\tm/002.png\r\n");
   layout.put("test.txt", "p/002.jpg, m/002.png");
@@ -169,7 +169,7 @@ TEST_CASE("lists name the pictures and maps of each part") {
 }
 
 TEST_CASE("PASCAL VOC: classes and not objects, and the lists in ImageSets/Segmentation") {
-  Layout layout;
+  MapLayout layout;
   layout.put_pairs("VOC/JPEGImages/*.jpg", "VOC/SegmentationClass/*.png");
   layout.put("VOC/JPEGImages/009.jpg", picture_jpeg());
   layout.put("VOC/Annotations/009.xml", "<annotation/>");
@@ -191,7 +191,7 @@ TEST_CASE("PASCAL VOC: classes and not objects, and the lists in ImageSets/Segme
 }
 
 TEST_CASE("what can't be decided is refused, with the keys that decide") {
-  Layout layout;
+  MapLayout layout;
   const auto keys = Contains("data.images and data.maps name the folders");
   layout.put("a/1.jpg", picture_jpeg());
   CHECK_THROWS_WITH(layout.find(), Contains("no pictures with label maps") && keys);
@@ -208,7 +208,7 @@ TEST_CASE("what can't be decided is refused, with the keys that decide") {
 }
 
 TEST_CASE("pictures without a map are left out and told") {
-  const Layout layout;
+  MapLayout layout;
   layout.put_pairs("images/*.jpg", "labels/*.png");
   layout.put("images/9.jpg", picture_jpeg());
   const MapFiles files = layout.find();

@@ -80,10 +80,23 @@ std::vector<RunLengths> masks_of(const MaskedObject& object, int64_t height, int
   return masks;
 }
 
+fs::path folder_of_images(const fs::path& root, const std::vector<CocoImage>& images) {
+  fs::path found = root;
+  if (images.empty() || files::is_file(root / images[0].name)) return found;
+  files::any_file_beneath(root, [&](const fs::path& file) {
+    if (!file.generic_string().ends_with("/" + images[0].name)) return false;
+    const std::string path = file.generic_string();
+    found = path.substr(0, path.size() - images[0].name.size() - 1);
+    return true;
+  });
+  return found;
+}
+
 }  // namespace
 
-MaskedImages read_coco_masks(const fs::path& file, const fs::path& images) {
+MaskedImages read_coco_masks(const fs::path& file, const fs::path& root) {
   const CocoFile coco(file);
+  const fs::path images = folder_of_images(root, coco.images());
   if (coco.categories().size() > kMostCategories) {
     throw Error(file.string() + ": " + std::to_string(coco.categories().size()) +
                 " categories; a label map has at most " + std::to_string(kMostCategories) + " besides the background");

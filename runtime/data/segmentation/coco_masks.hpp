@@ -34,8 +34,8 @@ struct MaskedImages {
   std::vector<std::string> notes;
 };
 
-// Reads the objects of COCO's JSON; file names are below `images`. Throws Error, with the annotation, if it is not
-// sound or has more than 254 categories.
+// Reads the objects of COCO's JSON. File names are below `images`, or below the first folder in it that has the first
+// of them. Throws Error, with the annotation, if the file is not sound or has more than 254 categories.
 MaskedImages read_coco_masks(const std::filesystem::path& json, const std::filesystem::path& images);
 
 // The label map of an image, as torchvision's reference for segmentation makes it: the class of the object at each

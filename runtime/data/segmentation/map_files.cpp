@@ -131,16 +131,24 @@ Content content_of(const Candidate& candidate) {
   return content;
 }
 
-class Search {
+class MapSearch {
  public:
-  Search(const fs::path& root, const SegmentationSet& settings) : root_(root), settings_(settings) {}
+  MapSearch(const fs::path& root, const SegmentationSet& settings) : root_(root), settings_(settings) {}
 
+  // Throws Error(missing) if there are none.
   std::vector<MapPair> run() {
     if (!settings_.images.empty() && !settings_.maps.empty() && files::is_folder(root_ / settings_.images) &&
         files::is_folder(root_ / settings_.maps)) {
       join_files(below(root_ / settings_.images), below(root_ / settings_.maps));
     } else {
       look_below(root_);
+    }
+    if (pairs_.empty()) {
+      throw Error(!undecided_.empty()
+                      ? undecided_
+                      : root_.string() + ": no pictures with label maps; expected two folders with files of the same " +
+                            "names, or lists of pictures and maps (PART.txt). " + kDeciders,
+                  ExitCode::missing);
     }
     std::ranges::sort(pairs_, {}, [](const MapPair& pair) { return pair.picture.native(); });
     return std::move(pairs_);
@@ -194,15 +202,12 @@ class Search {
     for (std::size_t i = 0; i < candidates.size(); ++i) by_part[part_in(names[i], names)].push_back(candidates[i]);
     for (auto& [part, some] : by_part) {
       for (std::vector<Candidate>& together : parallel_ones(std::move(some))) {
-        if (together.size() > 1) {
-          choose(std::move(together));
-        } else {
-          look_below(together.front().folder);
-        }
+        if (together.size() > 1 && choose(together)) continue;
+        for (const Candidate& one : together) look_below(one.folder);
       }
     }
     std::vector<Candidate> kinds = kinds_in(folder);
-    if (kinds.size() > 1 && are_parallel(kinds[0], kinds[1])) choose(std::move(kinds));
+    if (kinds.size() > 1 && are_parallel(kinds[0], kinds[1])) choose(kinds);
   }
 
   bool is_named(const Candidate& one, const std::string& name) const {
@@ -211,8 +216,9 @@ class Search {
     return path == name || path.ends_with("/" + name);
   }
 
-  // Which of some parallel folders have the pictures and the maps.
-  void choose(std::vector<Candidate> some) {
+  // Joins the pictures and the maps of some parallel folders. Returns false if none can be the maps: they may be parts,
+  // with pictures and maps in each.
+  bool choose(std::vector<Candidate>& some) {
     std::ranges::sort(some, {}, [](const Candidate& one) { return one.folder.native(); });
     std::vector<Content> contents;
     for (const Candidate& one : some) contents.push_back(content_of(one));
@@ -240,14 +246,18 @@ class Search {
     };
     const bool in_colours = !settings_.colours.empty();
     const auto can_be = [&](const Content& one) {
-      return one.exact && one.values < contents[pictures].values && (in_colours || !one.colours);
+      return one.exact && 2 * one.values < contents[pictures].values && (in_colours || !one.colours);
     };
     take(can_be);
     if (maps.size() > 1) {
       take([&](const Content& one) { return can_be(one) && !(one.counts && one.most > 1 && !one.colours); });
     }
     if (given < count) maps = {given};
-    if (maps.size() != 1) refuse(some, maps);
+    if (maps.empty()) {
+      undecided_ = text_of_undecided(some, {});
+      return false;
+    }
+    if (maps.size() > 1) throw Error(text_of_undecided(some, maps), ExitCode::usage);
     std::vector<std::string> others;
     for (std::size_t i = 0; i < count; ++i) {
       if (i != pictures && i != maps[0]) others.push_back(some[i].folder.filename().string());
@@ -257,19 +267,19 @@ class Search {
                         join(others, ", ") + "; " + kDeciders);
     }
     join_files(some[pictures], some[maps[0]]);
+    return true;
   }
 
-  [[noreturn]] void refuse(const std::vector<Candidate>& some, const std::vector<std::size_t>& maps) const {
+  static std::string text_of_undecided(const std::vector<Candidate>& some, const std::vector<std::size_t>& maps) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < some.size(); ++i) {
       if (maps.empty() || std::ranges::find(maps, i) != maps.end()) names.push_back(some[i].folder.filename().string());
     }
-    throw Error(some[0].folder.parent_path().string() + ": " +
-                    (maps.empty() ? "none of the folders with files of the same names has label maps, which are PNGs: "
-                                  : "several folders can be the label maps: ") +
-                    join(names, ", ") + "; " + kDeciders +
-                    (maps.empty() ? ", and data.colours the table of colours if maps are in colours" : ""),
-                ExitCode::usage);
+    return some[0].folder.parent_path().string() + ": " +
+           (maps.empty() ? "none of the folders with files of the same names has label maps, which are PNGs: "
+                         : "several folders can be the label maps: ") +
+           join(names, ", ") + "; " + kDeciders +
+           (maps.empty() ? ", and data.colours the table of colours if maps are in colours" : "");
   }
 
   void join_files(const Candidate& pictures, const Candidate& maps) {
@@ -288,67 +298,12 @@ class Search {
   std::vector<MapPair> pairs_;
   std::set<std::string> decisions_;
   std::vector<std::string> alone_;
+  std::string undecided_;  // the last folders that could not be told apart
 };
 
 std::vector<MapPair>& pairs_of(MapFiles& files, Part part) {
   if (part == Part::train) return files.train;
   return part == Part::validation ? files.validation : files.test;
-}
-
-// The lists of parts in a folder, the shortest name of each part: "train" rather than "trainval".
-std::map<Part, fs::path> lists_in(const fs::path& folder) {
-  std::map<Part, fs::path> lists;
-  if (!files::is_folder(folder)) return lists;
-  files::each_file_beneath(folder, [&](const fs::path& file) {
-    if (file.parent_path() != folder || file.extension() != ".txt") return;
-    const std::optional<PartName> part = part_named(file.stem().string());
-    if (!part || !part->whole) return;
-    fs::path& known = lists[part->part];
-    if (known.empty() || file.stem().native().size() < known.stem().native().size()) known = file;
-  });
-  return lists;
-}
-
-// Reads the lines of a list; `known` are the pairs that single names may mean.
-std::vector<MapPair> read_list(const fs::path& list, const fs::path& root, const std::vector<MapPair>& known) {
-  std::map<std::string, MapPair> by_name;
-  for (const MapPair& pair : known) {
-    by_name.emplace(pair.picture.stem().string(), pair);
-    by_name.emplace(pair.picture.lexically_relative(root).generic_string(), pair);
-  }
-  std::vector<MapPair> pairs;
-  const std::string text = files::read_text(list);
-  std::string_view rest = text;
-  for (int64_t number = 1; !rest.empty(); ++number) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    const std::string place = list.string() + ":" + std::to_string(number) + ": ";
-    constexpr std::string_view kBlanks = " \t\r,";
-    std::vector<std::string> words;
-    while (line.find_first_not_of(kBlanks) != std::string_view::npos) {
-      line.remove_prefix(line.find_first_not_of(kBlanks));
-      const std::size_t length = std::min(line.find_first_of(kBlanks), line.size());
-      words.emplace_back(line.substr(0, length));
-      line.remove_prefix(length);
-    }
-    if (words.empty()) continue;
-    if (words.size() == 1) {
-      const auto found = by_name.find(words[0]);
-      if (found == by_name.end()) throw Error(place + "no picture with a map is called " + words[0]);
-      pairs.push_back(found->second);
-      continue;
-    }
-    const auto file = [&](const std::string& name) {
-      for (const fs::path& folder : {list.parent_path(), root}) {
-        if (files::is_file(folder / name)) return folder / name;
-      }
-      throw Error(place + "there is no file " + (root / name).string() +
-                  "; expected a picture and its map on each line, as paths below " + root.string());
-    };
-    pairs.push_back({file(words[0]), file(words[1])});
-  }
-  return pairs;
 }
 
 bool lies_below(const fs::path& file, const fs::path& folder) {
@@ -386,11 +341,11 @@ MapFiles find_map_files(const DataConfig& config, const SegmentationSet& setting
   std::map<Part, fs::path> lists;
   const fs::path given = settings.lists.empty() ? root : root / settings.lists;
   for (const fs::path& folder : {given, root / "ImageSets" / "Segmentation"}) {
-    lists = lists_in(folder);
+    lists = map_lists_in(folder);
     if (!lists.empty()) break;
   }
   const bool listed = !lists.empty() && config.train_folder.empty();
-  Search search(root, settings);
+  MapSearch search(root, settings);
   std::optional<std::vector<MapPair>> found;
   const auto pairs_below = [&]() -> const std::vector<MapPair>& {
     if (!found) found = search.run();
@@ -400,7 +355,7 @@ MapFiles find_map_files(const DataConfig& config, const SegmentationSet& setting
     for (const auto& [part, list] : lists) {
       const std::string text = data::files::read_text(list);
       const bool single = text.find_first_of(" \t,") >= text.find('\n');
-      pairs_of(files, part) = read_list(list, root, single ? pairs_below() : std::vector<MapPair>());
+      pairs_of(files, part) = read_map_list(list, root, single ? pairs_below() : std::vector<MapPair>());
     }
     files.notes.push_back("the parts are those of the lists in " + lists.begin()->second.parent_path().string());
   } else {
@@ -411,18 +366,11 @@ MapFiles find_map_files(const DataConfig& config, const SegmentationSet& setting
     search.tell(files.notes);
   }
   if (!config.test_path.empty()) {
-    Search other(config.test_path, settings);
+    MapSearch other(config.test_path, settings);
     files.test = other.run();
     other.tell(files.notes);
   }
   if (files.train.empty()) std::swap(files.train, files.validation.empty() ? files.test : files.validation);
-  if (files.train.empty()) {
-    throw Error(root.string() +
-                    ": no pictures with label maps; expected two folders with files of the same names, or "
-                    "lists of pictures and maps (PART.txt). " +
-                    kDeciders,
-                ExitCode::missing);
-  }
   return files;
 }
 

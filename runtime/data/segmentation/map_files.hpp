@@ -3,8 +3,11 @@
 #include <gpunn/data_config.hpp>
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
+
+#include "data/folder_parts.hpp"
 
 namespace gpunn::data {
 
@@ -27,5 +30,13 @@ struct MapFiles {
 //
 // Throws Error, with the keys that decide, if no folder or several folders can be the maps.
 MapFiles find_map_files(const DataConfig& config, const SegmentationSet& settings);
+
+// The lists of parts in a folder, PART.txt; of several of a part the one with the shortest name: "train" rather than
+// "trainval".
+std::map<Part, std::filesystem::path> map_lists_in(const std::filesystem::path& folder);
+// The pairs of a list; `known` are those that single names may mean. Files are below the list's folder or `root`.
+// Throws Error with the line.
+std::vector<MapPair> read_map_list(const std::filesystem::path& list, const std::filesystem::path& root,
+                                   const std::vector<MapPair>& known);
 
 }  // namespace gpunn::data
