@@ -29,6 +29,7 @@ namespace gpunn {
 
 using inference::Context;
 using inference::ForwardModel;
+using inference::InputSource;
 using inference::OutputTarget;
 using inference::Weights;
 
@@ -124,22 +125,9 @@ class Model::Impl {
   }
 
   void run(std::span<const ArrayView> inputs, std::span<const MutableArrayView> outputs) {
-    if (inputs.size() != inputs_.size()) {
-      throw Error(
-          "the model takes one input, " + in_quotes(inputs_.front().name) + ", found " + std::to_string(inputs.size()),
-          ExitCode::usage);
-    }
-    const ArrayView& input = inputs.front();
-    find_tensor(inputs_, input.name, "input");
-    const bool right_type = inference::takes_samples(model_.info, input.dtype);
-    require_array(inputs_.front(), "input", right_type, input.dtype, input.shape, input.data);
-    const int64_t rows = input.shape.front();
-    if (rows < 1 || rows > model_.max_batch) {
-      throw Error("a call brings 1 to " + std::to_string(model_.max_batch) + " rows, as max_batch says; found " +
-                      std::to_string(rows),
-                  ExitCode::usage);
-    }
-    std::array<OutputTarget, kMostOutputs> targets;
+    std::array<InputSource, kMostTensors> sources;
+    const int64_t rows = take_inputs(inputs, sources);
+    std::array<OutputTarget, kMostTensors> targets;
     if (outputs.size() > targets.size()) {
       throw Error("the model has " + std::to_string(outputs_.size()) + " outputs, and " +
                       std::to_string(outputs.size()) + " are asked for",
@@ -160,8 +148,7 @@ class Model::Impl {
     }
     Lease lease(*this);
     try {
-      lease->run(rows, input.data, input.dtype == DType::f64 ? from_f64_ : from_own_,
-                 std::span(targets).first(outputs.size()));
+      lease->run(rows, std::span(sources).first(inputs.size()), std::span(targets).first(outputs.size()));
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         if (outputs_[targets[i].output].row.dtype != DType::f64) continue;
         inference::write_in_data_units(model_.info, outputs[i]);
@@ -188,7 +175,44 @@ class Model::Impl {
   }
 
  private:
-  static constexpr std::size_t kMostOutputs = 8;
+  static constexpr std::size_t kMostTensors = 65;  // inputs or outputs of a call: those of a model and its predictions
+
+  // The number of rows of a call's inputs, in the order of the model's. Allocates nothing where all is well.
+  int64_t take_inputs(std::span<const ArrayView> inputs, std::span<InputSource> sources) const {
+    if (inputs.size() != inputs_.size()) {
+      std::vector<std::string> names;
+      for (const ModelTensor& input : inputs_) names.push_back(in_quotes(input.name));
+      throw Error((inputs_.size() == 1 ? "the model takes one input, " : "the model takes the inputs ") +
+                      join(names, ", ") + ", found " + std::to_string(inputs.size()),
+                  ExitCode::usage);
+    }
+    for (const ArrayView& input : inputs) {
+      if (input.name.empty() && inputs_.size() > 1) {
+        throw Error("the model takes " + std::to_string(inputs_.size()) + " inputs, and one that is given has no name",
+                    ExitCode::usage);
+      }
+      const std::size_t which = find_tensor(inputs_, input.name, "input");
+      const ModelTensor& tensor = inputs_[which];
+      const bool right_type = inference::takes_samples(model_.inputs[which], input.dtype);
+      require_array(tensor, "input", right_type, input.dtype, input.shape, input.data);
+      if (sources[which].data != nullptr) {
+        throw Error("the input " + in_quotes(tensor.name) + " is given twice", ExitCode::usage);
+      }
+      sources[which] = {input.data, &(input.dtype == DType::f64 ? from_f64_ : from_own_)[which]};
+      if (input.shape.front() != inputs.front().shape.front()) {
+        throw Error("the input " + in_quotes(tensor.name) + " has " + std::to_string(input.shape.front()) +
+                        " rows, another one has " + std::to_string(inputs.front().shape.front()),
+                    ExitCode::usage);
+      }
+    }
+    const int64_t rows = inputs.front().shape.front();
+    if (rows < 1 || rows > model_.max_batch) {
+      throw Error("a call brings 1 to " + std::to_string(model_.max_batch) + " rows, as max_batch says; found " +
+                      std::to_string(rows),
+                  ExitCode::usage);
+    }
+    return rows;
+  }
 
   // A context for the time of one call.
   class Lease {
@@ -228,17 +252,25 @@ class Model::Impl {
   }
 
   void name_tensors(const graph::Graph& program) {
-    inputs_ = {{model_.info.fields.input().name, model_.info.fields.input().type}};
-    from_own_ = inference::input_standardiser(model_.info, model_.info.fields.input().type.dtype);
-    from_f64_ = inference::input_standardiser(model_.info, DType::f64);
-    const std::array<const char*, 2> names = tasks::find(model_.info.task).output_names();
-    const ModelTensor logits{names[0], inference::output_row(program, inference::variable::kLogits)};
-    if (!model_.has_task()) {
-      outputs_ = {{"outputs", logits.row}};
-      return;
+    for (const inference::ForwardInput& input : model_.inputs) {
+      inputs_.push_back({input.name, input.sample});
+      from_own_.push_back(inference::input_standardiser(input, input.sample.dtype));
+      from_f64_.push_back(inference::input_standardiser(input, DType::f64));
     }
-    outputs_ = {logits, {names[1], inference::output_row(program, inference::variable::kPredictions)}};
-    if (!model_.info.fields.target().mean.empty()) outputs_[1].row.dtype = DType::f64;
+    const std::array<const char*, 2> of_task = tasks::find(model_.info.task).output_names();
+    std::vector<std::string> names;
+    for (const OutputSpec& output : model_.experiment.model.outputs) names.push_back(output.name);
+    if (names.empty()) names.emplace_back(model_.has_task() ? of_task[0] : "outputs");
+    if (model_.has_task()) names.emplace_back(of_task[1]);
+    const std::vector<std::string> variables = model_.output_variables();
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (std::ranges::find(outputs_, names[i], &ModelTensor::name) != outputs_.end()) {
+        throw Error("the model has an output " + in_quotes(names[i]) + ", which is the name of its predictions",
+                    ExitCode::usage);
+      }
+      outputs_.push_back({names[i], inference::output_row(program, variables[i])});
+    }
+    if (model_.has_task() && !model_.info.fields.target().mean.empty()) outputs_.back().row.dtype = DType::f64;
   }
 
   std::unique_ptr<Context> open_context(const Context* first) const {
@@ -312,7 +344,7 @@ class Model::Impl {
   std::unique_ptr<plugins::PluginRegistry> registry_;
   Weights weights_;
   std::vector<ModelTensor> inputs_, outputs_;
-  fields::Standardiser from_own_{{}, {}, {}}, from_f64_{{}, {}, {}};  // of inputs in their own type, and in f64
+  std::vector<fields::Standardiser> from_own_, from_f64_;  // of each input in its own type, and in f64
   std::string backend_, device_;
 
   std::mutex mutex_;
@@ -367,27 +399,33 @@ void Model::run(std::span<const ArrayView> inputs, std::span<const MutableArrayV
   held->run(inputs, outputs);
 }
 
-std::vector<Decoded> Model::predict(const ArrayView& input, int64_t top) const {
+std::vector<Decoded> Model::predict(std::span<const ArrayView> inputs, int64_t top) const {
   if (top < 1) throw Error("top must be at least 1, is " + std::to_string(top), ExitCode::usage);
   const auto columns = static_cast<std::size_t>(outputs().back().row.elements());
   if (info().fields.target().names.empty()) {
     throw Error("the outputs of this model have no names that a prediction could tell; call run()", ExitCode::usage);
   }
-  const int64_t rows = input.shape.empty() ? 0 : input.shape.front();
-  if (rows > max_batch()) run({&input, 1}, {});  // which refuses it
+  const int64_t rows = inputs.empty() || inputs.front().shape.empty() ? 0 : inputs.front().shape.front();
+  if (rows > max_batch()) run(inputs, {});  // which refuses it
   const auto numbers = static_cast<std::size_t>(std::max<int64_t>(rows, 0)) * columns;
   const std::array<int64_t, 2> shape = {rows, static_cast<int64_t>(columns)};
-  if (outputs()[1].row.dtype == DType::f64) {
+  const ModelTensor& told = outputs().back();
+  const auto into = [&](void* data) {
+    const MutableArrayView output{.name = told.name, .dtype = told.row.dtype, .shape = shape, .data = data};
+    run(inputs, {&output, 1});
+  };
+  if (told.row.dtype == DType::f64) {
     std::vector<double> values(numbers);
-    run(input, {.name = outputs()[1].name, .dtype = DType::f64, .shape = shape, .data = values.data()});
+    into(values.data());
     return inference::named_values(info(), values);
   }
   std::vector<float> predictions(numbers);
-  run(input, {.name = outputs()[1].name, .dtype = DType::f32, .shape = shape, .data = predictions.data()});
+  into(predictions.data());
   const tasks::Task& task = tasks::find(info().task);
   std::vector<Decoded> decoded;
   for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row) {
-    decoded.push_back(task.decode(std::span(predictions).subspan(row * columns, columns), info().fields.target().names, top));
+    decoded.push_back(
+        task.decode(std::span(predictions).subspan(row * columns, columns), info().fields.target().names, top));
   }
   return decoded;
 }
@@ -397,9 +435,10 @@ std::vector<Explanation> Model::explain(const ArrayView& input, const ExplainOpt
   const ModelTensor& image = held->inputs().front();
   const ModelTensor& told = held->outputs().back();
   const bool is_named = tasks::find(held->model().info.task).names_outputs();
-  if (image.row.shape.size() != 3 || told.row.shape.size() != 1 || !is_named) {
-    throw Error("maps are of models that tell numbers of an image [C, H, W]; this one tells " + to_string(told.row) +
-                    " of " + to_string(image.row),
+  const bool is_only = held->inputs().size() == 1;
+  if (image.row.shape.size() != 3 || told.row.shape.size() != 1 || !is_named || !is_only) {
+    throw Error("maps are of models that tell numbers of an image [C, H, W] alone; this one tells " +
+                    to_string(told.row) + " of " + to_string(image.row) + (is_only ? "" : " and other inputs"),
                 ExitCode::usage);
   }
   const int64_t classes = told.row.shape.front();
@@ -417,7 +456,8 @@ std::vector<Explanation> Model::explain(const ArrayView& input, const ExplainOpt
   std::vector<Explanation> explanations = held->explain(input, scores, options);
   for (Explanation& one : explanations) {
     one.is_probability = told.name == "probabilities";
-    if (!info().fields.target().names.empty()) one.class_name = info().fields.target().names[static_cast<std::size_t>(one.class_index)];
+    if (!info().fields.target().names.empty())
+      one.class_name = info().fields.target().names[static_cast<std::size_t>(one.class_index)];
   }
   return explanations;
 }

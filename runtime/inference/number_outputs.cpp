@@ -27,7 +27,8 @@ void write_in_data_units(const ModelInfo& info, const MutableArrayView& output) 
   for (std::size_t i = 0; i < count_of(output); ++i) {
     float number = 0;
     std::memcpy(&number, scaled + i * sizeof(float), sizeof(float));
-    const double value = static_cast<double>(number) * info.fields.target().stddev[i % columns] + info.fields.target().mean[i % columns];
+    const double value =
+        static_cast<double>(number) * info.fields.target().stddev[i % columns] + info.fields.target().mean[i % columns];
     if (output.dtype == DType::f64) {
       std::memcpy(to + i * sizeof(double), &value, sizeof(double));
     } else {
@@ -42,8 +43,9 @@ std::vector<Decoded> named_values(const ModelInfo& info, const std::vector<doubl
   std::vector<Decoded> rows(values.size() / columns);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t column = i % columns;
-    rows[i / columns].values.push_back(
-        {.name = info.fields.target().names[column], .value = values[i], .stddev = info.fields.target().stddev[column]});
+    rows[i / columns].values.push_back({.name = info.fields.target().names[column],
+                                        .value = values[i],
+                                        .stddev = info.fields.target().stddev[column]});
   }
   return rows;
 }

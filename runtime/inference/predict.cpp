@@ -8,9 +8,9 @@
 #include <span>
 #include <utility>
 
+#include "common/parallel.hpp"
 #include "data/damaged_files.hpp"
 #include "data/images/image.hpp"
-#include "common/parallel.hpp"
 #include "inference/image_sample.hpp"
 #include "inference/sample_files.hpp"
 #include "tasks/task.hpp"

@@ -59,7 +59,7 @@ Response classified(const Classification& work) {
 
 void classify(const ExchangePtr& exchange, const ServedModelPtr& model, int64_t top, const ServingOptions& options,
               WorkerPool& pool) {
-  if (model->model.outputs().size() < 2) {
+  if (model->model.info().fields.target().names.empty()) {
     throw ServiceError(400, "model '" + model->name +
                                 "' has no task that says what its outputs mean; call /v2/models/" + model->name +
                                 "/infer");

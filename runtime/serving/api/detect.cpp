@@ -52,7 +52,7 @@ Response detected(const DetectionCall& work) {
 
 void detect(const ExchangePtr& exchange, const ServedModelPtr& model, double least_score, const ServingOptions& options,
             WorkerPool& pool) {
-  const bool has_task = model->model.outputs().size() > 1;
+  const bool has_task = !model->model.info().fields.target().names.empty();
   if (!has_task || tasks::find(model->model.info().task).target_kind() != "boxes") {
     throw ServiceError(400, "model '" + model->name + "' finds no boxes; its task is " +
                                 (has_task ? model->model.info().task : "none") + ", not detection");
