@@ -896,12 +896,12 @@ class Model:
     @staticmethod
     def load(path: str | os.PathLike[str], backend: str = '', device: int | None = None, threads: int | None = None, max_batch: int = 64, plugins: Sequence[str | os.PathLike[str]] = [], calls: int = 0, settings: Sequence[tuple[str, str]] = [], without: Sequence[str] = []) -> Model: ...
 
-    def run(self, input: Annotated[NDArray[Any], dict(device='cpu', writable=False)], output: int) -> NDArray[Any]:
+    def run(self, inputs: Sequence[Annotated[NDArray[Any], dict(device='cpu', writable=False)]], outputs: Sequence[int]) -> list:
         """
-        The output of that number for an array [rows, ...] in host memory, packed.
+        The outputs of those numbers for an array [rows, ...] for each input, in host memory, packed.
         """
 
-    def predict(self, input: Annotated[NDArray[Any], dict(device='cpu', writable=False)], top: int) -> list[Prediction]: ...
+    def predict(self, inputs: Sequence[Annotated[NDArray[Any], dict(device='cpu', writable=False)]], top: int) -> list[Prediction]: ...
 
     def predict_files(self, files: Sequence[str | os.PathLike[str]], rows: Sequence[int], top: int, damaged: str) -> list[Prediction]: ...
 

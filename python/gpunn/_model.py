@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, overload
 
@@ -36,10 +36,13 @@ class Model:
         self._files = files
         self._options = options
         self._run = core.run
-        self._dtype = np.dtype(_TYPES[core.inputs[0].dtype])
+        self._dtypes = [np.dtype(_TYPES[tensor.dtype]) for tensor in core.inputs]
+        self._dtype = self._dtypes[0]
         self._rank = len(core.inputs[0].shape) + 1
+        self._single = len(self._dtypes) == 1
         self._numbers = {tensor.name: number for number, tensor in enumerate(core.outputs)}
-        self._last = len(self._numbers) - 1
+        # What `run` gives by default: what the task makes of the outputs, else all of them.
+        self._default = list(self._numbers)[-1:] if core.info.outputs else list(self._numbers)
 
     def __call__(self, x: Any) -> npt.NDArray[Any]:
         """``run(x)``."""
@@ -55,22 +58,26 @@ class Model:
         x: an array [rows, *info.input.shape] of the type ``info.input.dtype``, in the form in which the data set has
             its samples: images as uint8 [rows, C, H, W], 0 to 255, not normalised; rows of tables as numbers of any
             type, from which the mean is subtracted in float64. A single sample is a batch of one. Whatever numpy or
-            DLPack on the host takes for an array is taken.
+            DLPack on the host takes for an array is taken. A model of several inputs takes a dictionary with an array
+            for each of ``inputs``, of as many rows.
         outputs: the name of one output, or several of them, which gives a dictionary. None: what the task makes of
-            the last layer, ``"probabilities"`` of classes and labels, ``"values"`` of a regression. ``"logits"`` and
-            ``"outputs"`` are the last layer itself.
+            the first output, ``"probabilities"`` of classes and labels, ``"values"`` of a regression. A model without
+            a task gives its output, or a dictionary of several. ``"logits"`` and ``"outputs"`` are the first output
+            itself, unless the model names it.
 
-        Returns float32 [rows, *outputs], or float64 for the ``"values"`` of scaled targets. Raises
-        :class:`UsageError` where the type or the shape is not the model's.
+        Returns [rows, *shape of the output] in its type: float32, or float64 for the ``"values"`` of scaled targets.
+        Raises :class:`UsageError` where the names, the type or the shape are not the model's.
         """
-        array = x if type(x) is np.ndarray and x.dtype == self._dtype else self._converted(x)
-        if array.ndim != self._rank or not array.flags.c_contiguous:
-            array = self._shaped(array)
+        if self._single and type(x) is np.ndarray and x.dtype == self._dtype:
+            arrays = [x if x.ndim == self._rank and x.flags.c_contiguous else self._shaped(x, self._core.inputs[0])]
+        else:
+            arrays = self._arrays(x)
         if outputs is None:
-            return self._run(array, self._last)
+            outputs = self._default[0] if len(self._default) == 1 else self._default
         if isinstance(outputs, str):
-            return self._run(array, self._number(outputs))
-        return {name: self._run(array, self._number(name)) for name in outputs}
+            return self._run(arrays, [self._number(outputs)])[0]
+        names = list(outputs)
+        return dict(zip(names, self._run(arrays, [self._number(name) for name in names]), strict=True))
 
     def predict(
         self, x: Any = None, *, top: int = 3, rows: Sequence[int] = (), damaged: str = "error"
@@ -88,7 +95,7 @@ class Model:
             raise UsageError(f"top must be at least 1, is {top}")
         predictions: list[Prediction] = []
         if x is not None and not _are_files(x):
-            predictions = self._core.predict(self._shaped(self._converted(x)), top)
+            predictions = self._core.predict(self._arrays(x), top)
             if not rows:
                 return predictions
             x = None
@@ -113,7 +120,7 @@ class Model:
             paths = [images] if isinstance(images, (str, os.PathLike)) else images
             array: Array = self._core.read_images([Path(one) for one in paths])
         else:
-            array = self._shaped(self._converted(images))
+            array = self._arrays(images)[0]
         index, name = (None, class_) if isinstance(class_, str) else (class_, "")
         return self._core.explain(array, None if index is None else int(index), name, layer or "", method)
 
@@ -170,34 +177,56 @@ class Model:
             raise UsageError(f"the model has no output {output!r}; it has {', '.join(self._numbers)}")
         return self._numbers[output]
 
-    def _converted(self, x: Any) -> Array:
-        """The samples in the model's type, if no value changes by more than rounding."""
-        array = host_array(x, "x")
-        if array.dtype == self._dtype:
-            return array
-        kinds = "biuf" if self._dtype.kind == "f" else "iu"
-        wanted = f"{self._dtype.name} {self._wanted()}"
-        if array.dtype.kind not in kinds:
-            hint = "; images are not normalised: 0 to 255" if self._dtype == np.uint8 else ""
-            raise UsageError(f"the model takes {wanted}, found {array.dtype}{list(array.shape)}{hint}")
-        if self._dtype.kind in "iu" and array.size:
-            limits = np.iinfo(self._dtype)
-            if array.min() < limits.min or array.max() > limits.max:
+    def _arrays(self, x: Any) -> list[Array]:
+        """An array for each input of the model."""
+        inputs = self._core.inputs
+        if isinstance(x, Mapping):
+            named = {str(name): value for name, value in x.items()}
+            missing = [tensor.name for tensor in inputs if tensor.name not in named]
+            unknown = [name for name in named if all(name != tensor.name for tensor in inputs)]
+            if missing or unknown:
+                names = ", ".join(repr(tensor.name) for tensor in inputs)
                 raise UsageError(
-                    f"the model takes {wanted}, found {array.dtype} with values from {array.min()} to {array.max()}"
+                    f"the model takes {names}; found no {missing[0]!r}"
+                    if missing
+                    else f"the model takes {names}; found {unknown[0]!r} too"
                 )
-        return array.astype(float_for(array.dtype) if self._dtype.kind == "f" else self._dtype, copy=False)
+            given = [named[tensor.name] for tensor in inputs]
+        elif self._single:
+            given = [x]
+        else:
+            names = ", ".join(f"{tensor.name!r}: ..." for tensor in inputs)
+            raise UsageError(f"the model takes {len(inputs)} inputs; give a dictionary {{{names}}}")
+        return [
+            self._shaped(_converted(value, tensor, dtype), tensor)
+            for value, tensor, dtype in zip(given, inputs, self._dtypes, strict=True)
+        ]
 
-    def _shaped(self, array: Array) -> Array:
-        sample = tuple(self.info.input.shape)
-        if array.ndim == self._rank - 1 and array.shape == sample:
+    def _shaped(self, array: Array, tensor: ModelTensor) -> Array:
+        sample = tuple(tensor.shape)
+        if array.ndim == len(sample) and array.shape == sample:
             array = array[np.newaxis]
         elif array.ndim == 0 and sample == (1,):
             array = array.reshape(1, 1)
         return np.ascontiguousarray(array)
 
-    def _wanted(self) -> str:
-        return "[rows, " + ", ".join(str(size) for size in self.info.input.shape) + "]"
+
+def _converted(x: Any, tensor: ModelTensor, dtype: np.dtype[Any]) -> Array:
+    """Samples in the type of an input, if no value changes by more than rounding."""
+    array = host_array(x, "x")
+    if array.dtype == dtype:
+        return array
+    wanted = f"{dtype.name} [rows, {', '.join(str(size) for size in tensor.shape)}]"
+    if array.dtype.kind not in ("biuf" if dtype.kind == "f" else "biu"):
+        hint = "; images are not normalised: 0 to 255" if dtype == np.uint8 else ""
+        raise UsageError(f"the model takes {wanted}, found {array.dtype}{list(array.shape)}{hint}")
+    if dtype.kind in "iu" and array.size and array.dtype.kind != "b":
+        limits = np.iinfo(dtype)
+        if array.min() < limits.min or array.max() > limits.max:
+            raise UsageError(
+                f"the model takes {wanted}, found {array.dtype} with values from {array.min()} to {array.max()}"
+            )
+    return array.astype(float_for(array.dtype) if dtype.kind == "f" else dtype, copy=False)
 
 
 def load(

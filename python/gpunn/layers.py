@@ -279,6 +279,15 @@ class SiLU(Layer):
         super().__init__(name)
 
 
+class Embedding(Layer):
+    """A row of a table for each integer of a sample: ``[tokens]`` becomes ``[tokens, embedding_dim]``."""
+
+    type = "embedding"
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, *, name: str | None = None) -> None:
+        super().__init__(name, count=num_embeddings, width=embedding_dim)
+
+
 class Quantize(Layer):
     """``x`` rounded to what eight bits can stand for: ``(q - zero_point) * scale``, ``q`` from 0 to 255."""
 

@@ -495,7 +495,7 @@ class Network:
                 self._apply(core)
             self._answers = core.model(wanted)
         answers = self._answers
-        return answers.run(samples, min(output, len(answers.outputs) - 1))
+        return answers.run([samples], [min(output, len(answers.outputs) - 1)])[0]
 
     def forward(self, x: Any) -> Outputs:
         """The last layer's output for samples ``[rows, ...]``: float32 ``[rows, ...]``. Its ``.kind`` is

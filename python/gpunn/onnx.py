@@ -2,16 +2,16 @@
 
 ``Backend.prepare(model).run(inputs)`` computes what the model says. Needs the package onnx.
 
-A network of gpunn has one input and one output, and its weights are known when it is loaded. So a model's first float32
-input that can be the samples is that, or all such inputs of as many rows are parts of it. Its other inputs become
-constants with the values that they have in a call, and each output is a network of its own. What is not possible raises
-``BackendIsNotSupposedToImplementIt`` with the reason.
+The weights of a network of gpunn are known when it is loaded, and so are shapes, axes and the like. So all inputs of a
+model are inputs of the network if it can be imported so. Otherwise inputs of integers and truth values become constants
+with the values that they have in a call, and in the end all but one. Outputs that can't be given together are networks
+of their own. What is not possible raises ``BackendIsNotSupposedToImplementIt`` with the reason.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from gpunn.errors import Error
 
 Array = npt.NDArray[Any]
 
-_SPLIT_HAS_INPUT = 13  # the opset from which on it does
+_IMAGES = 4  # dimensions of a batch of images
 
 
 def backend_of(device: str) -> str | None:
@@ -39,44 +39,40 @@ def backend_of(device: str) -> str | None:
     return next((name for name in ("cudnn", "cuda_tiled", "cuda_naive") if name in usable), None)
 
 
-def _is_samples(value: onnx.ValueInfoProto) -> bool:
-    kind = value.type.tensor_type
-    return bool(kind.elem_type == onnx.TensorProto.FLOAT)
-
-
 class _RefusedError(Exception):
     """The reason why a file cannot be a network of gpunn."""
 
 
-def _join(model: onnx.ModelProto, parts: dict[str, Array]) -> Array:
-    """Gives the graph one input, which contains these as parts, and returns its value."""
-    graph = model.graph
-    rows = [value.reshape(len(value), -1) for value in parts.values()]
-    joined = np.concatenate(rows, axis=1)
-    graph.input.append(helper.make_tensor_value_info("gpunn.samples", onnx.TensorProto.FLOAT, ["n", joined.shape[1]]))
-    sizes = [part.shape[1] for part in rows]
-    outputs = [f"gpunn.part.{name}" for name in parts]
-    if next(one.version for one in model.opset_import if one.domain in ("", "ai.onnx")) < _SPLIT_HAS_INPUT:
-        nodes = [helper.make_node("Split", ["gpunn.samples"], outputs, axis=1, split=sizes)]
-    else:
-        graph.initializer.append(numpy_helper.from_array(np.array(sizes, np.int64), "gpunn.sizes"))
-        nodes = [helper.make_node("Split", ["gpunn.samples", "gpunn.sizes"], outputs, axis=1)]
-    for name, value in parts.items():
-        shape = np.array([-1, *value.shape[1:]], np.int64)
-        graph.initializer.append(numpy_helper.from_array(shape, f"gpunn.shape.{name}"))
-        nodes.append(helper.make_node("Reshape", [f"gpunn.part.{name}", f"gpunn.shape.{name}"], [name]))
-    nodes.extend(graph.node)
-    del graph.node[:]
-    graph.node.extend(nodes)
-    return joined
+def answers(network: Model, inputs: Mapping[str, Array], names: Sequence[str]) -> dict[str, Array]:
+    """What an imported graph gives for the arrays that it takes, for its outputs of these names, in their order.
 
-
-def _answer(network: Model, x: Array) -> Array:
-    """What the graph gives: a graph whose rows depend on each other takes all of its input as one sample."""
-    sample = tuple(network.info.input.shape)
-    is_sample = sample == (x.shape or (1,))
-    y = network.run(x.reshape(1, *sample) if is_sample else x, "outputs")
-    return np.asarray(y[0] if is_sample else y)
+    An array is a batch if a sample of the network has one dimension less. Otherwise it is one sample, which is repeated
+    where other arrays are batches. If none is, the dimension of one row is taken off the answers. Images whose channels
+    the graph puts first are given with channels first.
+    """
+    only = len(network.inputs) == 1 and len(inputs) == 1
+    given = {one.name: next(iter(inputs.values())) if only else inputs[one.name] for one in network.inputs}
+    samples = {one.name: tuple(one.shape) for one in network.inputs}
+    whole = {name: samples[name] == x.shape or x.ndim == 0 for name, x in given.items()}
+    rows = next((len(x) for name, x in given.items() if not whole[name]), 1)
+    for name, x in given.items():
+        sample = samples[name]
+        if x.dtype.kind == "V":  # the floats that numpy lacks
+            x = x.astype(np.float32)
+        if whole[name]:
+            given[name] = np.repeat(x.reshape(1, *sample), rows, axis=0)
+        elif sample == (1,) and x.ndim == 1:
+            given[name] = x[:, np.newaxis]
+        elif sample != x.shape[1:] and x.ndim == _IMAGES and sample == (x.shape[3], x.shape[1], x.shape[2]):
+            given[name] = np.ascontiguousarray(np.moveaxis(x, 3, 1))
+        else:
+            given[name] = x
+    found = network.run(given, [one.name for one in network.outputs][: len(names)])
+    take_off = all(whole.values())
+    return {
+        name: np.asarray(y[0]) if take_off and y.shape[:1] == (1,) else np.asarray(y)
+        for name, y in zip(names, found.values(), strict=True)
+    }
 
 
 class Prepared(BackendRep):
@@ -97,46 +93,67 @@ class Prepared(BackendRep):
             if not isinstance(one, (np.ndarray, np.generic)):
                 raise BackendIsNotSupposedToImplementIt(f"the input {value.name} is no tensor")
             given[value.name] = np.asarray(one)
-        return tuple(self._output(value, given) for value in self._model.graph.output)
-
-    def _output(self, output: onnx.ValueInfoProto, given: dict[str, Array]) -> Array:
-        names = [value.name for value in self._inputs if value.name in given and _is_samples(value)]
-        choices = [[name] for name in names]
-        rows = {name: given[name].shape[0] for name in names if given[name].ndim >= 2}
-        together = [name for name in rows if rows[name] == next(iter(rows.values()))]
-        if len(together) > 1:
-            choices.append(together)
-        reason = "no input is float32[rows, ...]"
-        for samples in choices:
+        outputs = [value.name for value in self._model.graph.output]
+        try:
+            found = self._answers(outputs, given)
+        except _RefusedError:
             try:
-                return self._computed(output, samples, given)
+                found = {name: self._answers([name], given)[name] for name in outputs}
             except _RefusedError as refused:
-                reason = str(refused)
-        raise BackendIsNotSupposedToImplementIt(reason)
+                raise BackendIsNotSupposedToImplementIt(str(refused)) from refused
+        return tuple(found[name] for name in outputs)
 
-    def _computed(self, output: onnx.ValueInfoProto, samples: list[str], given: dict[str, Array]) -> Array:
-        model = onnx.ModelProto()
-        model.CopyFrom(self._model)
-        graph = model.graph
-        del graph.output[:]
-        graph.output.append(output)
-        kept = [value for value in graph.input if [value.name] == samples]
-        del graph.input[:]
-        graph.input.extend(kept)
-        x = given[samples[0]] if kept else _join(model, {name: given[name] for name in samples})
-        for name, value in given.items():
-            if name not in samples:
-                graph.initializer.append(numpy_helper.from_array(value, name))
+    def _answers(self, outputs: list[str], given: dict[str, Array]) -> dict[str, Array]:
+        """As by the first choice of inputs that can be imported; the reason of the first one if none can."""
+        reason: _RefusedError | None = None
+        for names in choices_of_inputs(given):
+            try:
+                return self._computed(outputs, names, given)
+            except _RefusedError as refused:
+                reason = reason or refused
+        raise reason or _RefusedError("the model has no inputs")
+
+    def _computed(self, outputs: list[str], names: list[str], given: dict[str, Array]) -> dict[str, Array]:
+        model = reduced(self._model, outputs, names, given)
+        types = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "model.onnx"
             file.write_bytes(model.SerializeToString())
+            inputs = {name: given[name] for name in names}
+            most = max((len(x) for x in inputs.values() if x.ndim), default=1)
             try:
-                network = load(file, backend=self.backend, max_batch=max(1, len(x)) if x.ndim else 1)
+                network = load(file, backend=self.backend, max_batch=max(1, most))
             except Error as error:
                 raise _RefusedError(str(error).removeprefix(f"{file}: ")) from error
             # gpunn gives integers, as of a QuantizeLinear, as float32.
-            kind = helper.tensor_dtype_to_np_dtype(output.type.tensor_type.elem_type)
-            return _answer(network, x).astype(kind, copy=False)
+            return {
+                name: y.astype(helper.tensor_dtype_to_np_dtype(types[name]), copy=False)
+                for name, y in answers(network, inputs, outputs).items()
+            }
+
+
+def choices_of_inputs(given: Mapping[str, Array]) -> list[list[str]]:
+    """Which inputs a network may have: all, those of floats, or a single one; each choice once."""
+    floats = [name for name, value in given.items() if value.dtype.kind == "f"]
+    choices = [list(given), floats, *([name] for name in [*floats, *given])]
+    return [names for number, names in enumerate(choices) if names and names not in choices[:number]]
+
+
+def reduced(
+    model: onnx.ModelProto, outputs: Sequence[str], names: Sequence[str], given: Mapping[str, Array]
+) -> onnx.ModelProto:
+    """The model with some of its outputs and inputs; the other inputs are constants."""
+    one = onnx.ModelProto()
+    one.CopyFrom(model)
+    kept = [value for value in one.graph.input if value.name in names]
+    given_outputs = {value.name: value for value in model.graph.output}
+    del one.graph.input[:], one.graph.output[:]
+    one.graph.input.extend(kept)
+    one.graph.output.extend(given_outputs[name] for name in outputs)
+    for name, value in given.items():
+        if name not in names:
+            one.graph.initializer.append(numpy_helper.from_array(value, name))
+    return one
 
 
 class Backend(_Backend):

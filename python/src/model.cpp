@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,78 +39,147 @@ bool is_packed(const HostArray& array) {
   return true;
 }
 
-// Rows of one array, as many as a call may bring at a time.
+using HostArrays = std::vector<HostArray>;
+
+// Rows of an array for each input of a model, in its order, as many as a call may bring at a time.
 class Batches {
  public:
-  Batches(const Model& model, const HostArray& array)
-      : dtype_(dtype_of(array.dtype())), data_(static_cast<const std::byte*>(array.data())), most_(model.max_batch()) {
-    for (std::size_t i = 0; i < array.ndim(); ++i) shape_.push_back(static_cast<int64_t>(array.shape(i)));
-    if (shape_.empty() || shape_.front() < 1) {
-      throw Error("expected an array of one row or more, found " + to_string(TensorType{dtype_, shape_}),
+  Batches(const Model& model, const HostArrays& arrays) : most_(model.max_batch()) {
+    if (arrays.size() != model.inputs().size()) {
+      throw Error(
+          "expected " + std::to_string(model.inputs().size()) + " arrays, found " + std::to_string(arrays.size()),
+          ExitCode::usage);
+    }
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      Part& part = parts_.emplace_back(part_of(arrays[i]));
+      part.name = model.inputs()[i].name;
+      if (part.shape.front() == parts_.front().shape.front()) continue;
+      throw Error("the input '" + part.name + "' has " + std::to_string(part.shape.front()) + " rows, '" +
+                      parts_.front().name + "' has " + std::to_string(parts_.front().shape.front()),
+                  ExitCode::usage);
+    }
+    rows_ = parts_.front().shape.front();
+  }
+  int64_t rows() const { return rows_; }
+
+  // call(views, first row)
+  template <typename Call>
+  void for_each(Call call) {
+    std::vector<ArrayView> views(parts_.size());
+    for (int64_t first = 0, count = 0; first < rows_; first += count) {
+      count = std::min(rows_ - first, most_);
+      for (std::size_t i = 0; i < parts_.size(); ++i) {
+        Part& part = parts_[i];
+        part.shape.front() = count;
+        views[i] = {.name = part.name,
+                    .dtype = part.dtype,
+                    .shape = part.shape,
+                    .data = part.data + static_cast<std::size_t>(first) * part.row_bytes};
+      }
+      call(std::span<const ArrayView>(views), first);
+    }
+  }
+
+ private:
+  struct Part {
+    std::string name;
+    DType dtype;
+    const std::byte* data;
+    std::size_t row_bytes;
+    Shape shape;
+  };
+
+  static Part part_of(const HostArray& array) {
+    Part part{.name = {},
+              .dtype = dtype_of(array.dtype()),
+              .data = static_cast<const std::byte*>(array.data()),
+              .row_bytes = 0,
+              .shape = {}};
+    for (std::size_t i = 0; i < array.ndim(); ++i) part.shape.push_back(static_cast<int64_t>(array.shape(i)));
+    if (part.shape.empty() || part.shape.front() < 1) {
+      throw Error("expected an array of one row or more, found " + to_string(TensorType{part.dtype, part.shape}),
                   ExitCode::usage);
     }
     if (!is_packed(array)) {
       throw Error("the array is not packed in row-major order; numpy.ascontiguousarray() makes it so", ExitCode::usage);
     }
-    rows_ = shape_.front();
-    row_bytes_ = size_of(dtype_);
-    for (std::size_t i = 1; i < shape_.size(); ++i) row_bytes_ *= static_cast<std::size_t>(shape_[i]);
-  }
-  int64_t rows() const { return rows_; }
-
-  // call(view, first row)
-  template <typename Call>
-  void for_each(Call call) {
-    for (int64_t first = 0; first < rows_; first += shape_.front()) {
-      shape_.front() = std::min(rows_ - first, most_);
-      call(ArrayView{.name = {},
-                     .dtype = dtype_,
-                     .shape = shape_,
-                     .data = data_ + static_cast<std::size_t>(first) * row_bytes_},
-           first);
-    }
+    part.row_bytes = size_of(part.dtype);
+    for (std::size_t i = 1; i < part.shape.size(); ++i) part.row_bytes *= static_cast<std::size_t>(part.shape[i]);
+    return part;
   }
 
- private:
-  DType dtype_;
-  const std::byte* data_;
   int64_t most_, rows_ = 0;
-  std::size_t row_bytes_ = 0;
-  Shape shape_;
+  std::vector<Part> parts_;
+};
+
+// A new array of numpy, and its memory.
+struct AnyArray {
+  nb::object array;
+  std::byte* data;
 };
 
 template <typename T>
-nb::ndarray<nb::numpy> run_as(const Model& model, const HostArray& input, const ModelTensor& output) {
-  Batches batches(model, input);
-  Shape shape = batch_shape(output.row.shape, batches.rows());
-  NewArray<T> answer({shape.begin(), shape.end()});
+AnyArray new_array(const Shape& shape) {
+  NewArray<T> array({shape.begin(), shape.end()});
+  auto* const data = reinterpret_cast<std::byte*>(array.data());
+  return {nb::cast(array.release()), data};
+}
+
+AnyArray new_array(DType dtype, const Shape& shape) {
+  switch (dtype) {
+    case DType::f64:
+      return new_array<double>(shape);
+    case DType::i32:
+      return new_array<int32_t>(shape);
+    case DType::i64:
+      return new_array<int64_t>(shape);
+    case DType::u8:
+      return new_array<uint8_t>(shape);
+    case DType::f32:
+    case DType::bf16:
+    case DType::f16:
+      break;
+  }
+  if (dtype != DType::f32) throw Error("numpy has no type for " + std::string(name_of(dtype)));
+  return new_array<float>(shape);
+}
+
+nb::list run(const SharedModel& shared, const HostArrays& inputs, const std::vector<std::size_t>& outputs) {
+  const Model& model = *shared.model;
+  Batches batches(model, inputs);
+  nb::list answers;
+  std::vector<MutableArrayView> targets;
+  std::vector<Shape> shapes;
+  for (const std::size_t which : outputs) shapes.push_back(batch_shape(model.outputs().at(which).row.shape, 0));
+  std::vector<std::byte*> data;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const ModelTensor& output = model.outputs()[outputs[i]];
+    AnyArray answer = new_array(output.row.dtype, batch_shape(output.row.shape, batches.rows()));
+    answers.append(answer.array);
+    data.push_back(answer.data);
+    targets.push_back({.name = output.name, .dtype = output.row.dtype, .shape = shapes[i], .data = nullptr});
+  }
   {
     const Unlocked unlocked;
     const AtWork at_work;
-    batches.for_each([&](const ArrayView& rows, int64_t first) {
-      shape.front() = rows.shape.front();
-      model.run(rows, {.name = output.name,
-                       .dtype = output.row.dtype,
-                       .shape = shape,
-                       .data = answer.data() + first * output.row.elements()});
+    batches.for_each([&](std::span<const ArrayView> rows, int64_t first) {
+      for (std::size_t i = 0; i < targets.size(); ++i) {
+        shapes[i].front() = rows.front().shape.front();
+        targets[i].data = data[i] + static_cast<std::size_t>(first) * model.outputs()[outputs[i]].row.bytes();
+      }
+      model.run(rows, targets);
     });
   }
-  return nb::ndarray<nb::numpy>(answer.release().handle());
+  return answers;
 }
 
-nb::ndarray<nb::numpy> run(const SharedModel& shared, const HostArray& input, std::size_t which) {
+std::vector<Prediction> predict_arrays(const SharedModel& shared, const HostArrays& inputs, int64_t top) {
   const Model& model = *shared.model;
-  const ModelTensor& output = model.outputs().at(which);
-  return output.row.dtype == DType::f64 ? run_as<double>(model, input, output) : run_as<float>(model, input, output);
-}
-
-std::vector<Prediction> predict_array(const SharedModel& shared, const HostArray& input, int64_t top) {
-  const Model& model = *shared.model;
-  Batches batches(model, input);
+  Batches batches(model, inputs);
   std::vector<Prediction> predictions;
   const Unlocked unlocked;
   const AtWork at_work;
-  batches.for_each([&](const ArrayView& rows, int64_t first) {
+  batches.for_each([&](std::span<const ArrayView> rows, int64_t first) {
     for (Decoded& decoded : model.predict(rows, top)) {
       predictions.push_back({.source = "row " + std::to_string(predictions.size()),
                              .top = std::move(decoded.classes),
@@ -133,15 +203,16 @@ nb::ndarray<nb::numpy, float> explain_array(const SharedModel& shared, const Hos
     throw Error("the model takes " + to_string(model.info().fields.input().type) + ", and maps are of images [C, H, W]",
                 ExitCode::usage);
   }
-  Batches batches(model, input);
+  Batches batches(model, {input});
   const Shape shape = {batches.rows(), sample[1], sample[2]};
   NewArray<float> maps({shape.begin(), shape.end()});
   {
     const Unlocked unlocked;
     const AtWork at_work;
-    batches.for_each([&](const ArrayView& rows, int64_t first) {
+    batches.for_each([&](std::span<const ArrayView> rows, int64_t first) {
       float* target = maps.data() + first * sample[1] * sample[2];
-      for (const Explanation& one : model.explain(rows, options)) target = std::ranges::copy(one.map, target).out;
+      for (const Explanation& one : model.explain(rows.front(), options))
+        target = std::ranges::copy(one.map, target).out;
     });
   }
   return maps.release();
@@ -246,9 +317,9 @@ void bind_model(nb::module_& module) {
           nb::arg("path"), nb::arg("backend") = "", nb::arg("device") = nb::none(), nb::arg("threads") = nb::none(),
           nb::arg("max_batch") = 64, nb::arg("plugins") = std::vector<fs::path>(), nb::arg("calls") = 0,
           nb::arg("settings") = Settings(), nb::arg("without") = std::vector<std::string>())
-      .def("run", &run, nb::arg("input").noconvert(), nb::arg("output"),
-           "The output of that number for an array [rows, ...] in host memory, packed.")
-      .def("predict", &predict_array, nb::arg("input").noconvert(), nb::arg("top"))
+      .def("run", &run, nb::arg("inputs").noconvert(), nb::arg("outputs"),
+           "The outputs of those numbers for an array [rows, ...] for each input, in host memory, packed.")
+      .def("predict", &predict_arrays, nb::arg("inputs").noconvert(), nb::arg("top"))
       .def(
           "predict_files",
           [](const SharedModel& shared, const std::vector<fs::path>& inputs, const std::vector<int64_t>& rows,

@@ -205,7 +205,8 @@ void bind_network(nb::module_& module) {
       "read_model",
       [](const std::string& text, const std::string& origin) {
         const Experiment experiment = parse_experiment(text, origin);
-        return nb::make_tuple(experiment.model.name, nb::cast(experiment.model.input), layers_of(experiment));
+        return nb::make_tuple(experiment.model.name, nb::cast(experiment.model.inputs.front().shape),
+                              layers_of(experiment));
       },
       nb::arg("text"), nb::arg("origin"), "The name, input and layers of an experiment's model, blocks taken apart.");
 }

@@ -25,7 +25,7 @@ constexpr int64_t kStepsPerSample = 10;
 // Samples for a model whose data a program would bring: random numbers of [-1, 1), of each class equally many.
 Dataset random_samples(const Experiment& experiment) {
   const ModelSpec& model = experiment.model;
-  if (model.input.empty()) {
+  if (model.inputs.front().shape.empty()) {
     throw Error(experiment.file.string() +
                     ": the model names no input, and the experiment no data to measure it on; "
                     "give data.dataset, or the model's 'input'",
@@ -35,7 +35,7 @@ Dataset random_samples(const Experiment& experiment) {
   set.name = kArrays;
   set.source = "random samples";
   set.unwatched = true;
-  const Shape output = nn::output_shape(model, model.input);
+  const Shape output = nn::output_shape(model, model.inputs.front().shape);
   const std::optional<Field> imagined = tasks::find(experiment.task).imagined_target(output);
   if (!imagined) {
     throw Error(experiment.file.string() + ": the task " + experiment.task + " has no loss for outputs of " +
@@ -45,7 +45,7 @@ Dataset random_samples(const Experiment& experiment) {
   set.fields.target() = *imagined;
   Split& part = set.train;
   const int64_t rows = experiment.data.batch_size * experiment.accumulate;
-  part.samples = {DType::f32, model.input};
+  part.samples = {DType::f32, model.inputs.front().shape};
   part.samples.shape.insert(part.samples.shape.begin(), rows);
   std::vector<float> values(static_cast<std::size_t>(part.samples.elements()));
   std::mt19937 generator(static_cast<uint32_t>(experiment.seed));

@@ -103,7 +103,9 @@ ValueId use_half_precision(Graph& graph, std::size_t first, DType half, ValueId 
 
 void use_half_precision(Graph& graph, std::size_t first, DType half, std::vector<ValueId>& results) {
   Lowering lowering = lowered(graph, first, half, {});
-  for (ValueId& result : results) result = lowering.converted(result, DType::f32);
+  for (ValueId& result : results) {
+    if (graph.value(result).type.dtype == half) result = lowering.converted(result, DType::f32);
+  }
 }
 
 }  // namespace gpunn::compiler

@@ -16,7 +16,7 @@ namespace gpunn::compiler {
 graph::ValueId use_half_precision(graph::Graph& graph, std::size_t first, DType half, graph::ValueId result,
                                   const std::set<std::size_t>& wide = {});
 
-// The same where several values are read next; they become their copies in f32.
+// The same where several values are read next; those of half precision become their copies in f32.
 void use_half_precision(graph::Graph& graph, std::size_t first, DType half, std::vector<graph::ValueId>& results);
 
 }  // namespace gpunn::compiler

@@ -33,15 +33,22 @@ std::string text_of(const SourceLocation& where) {
 
 class LayerListReader {
  public:
-  LayerListReader(const ParameterValues& parameters, const Blocks& blocks, Diagnostics& diagnostics)
-      : parameters_(&parameters), model_parameters_(parameters), blocks_(blocks), diagnostics_(diagnostics) {}
+  LayerListReader(ModelSpec& model, const Blocks& blocks, Diagnostics& diagnostics)
+      : parameters_(&model.parameters),
+        model_(model),
+        blocks_(blocks),
+        diagnostics_(diagnostics),
+        scopes_(model.inputs) {
+    for (const InputSpec& input : model.inputs) lines_.emplace(input.name, input.where.line);
+  }
 
-  std::vector<LayerSpec> read(const YamlNode& list) {
+  void read(const YamlNode& list, const std::vector<PlacedOutput>& outputs) {
     const std::size_t before = diagnostics_.size();
     read_list(list, LayerScopes::kModel);
     name_the_nameless();
-    if (diagnostics_.size() == before) connect(list);
-    return std::move(layers_);
+    if (diagnostics_.size() == before) connect();
+    if (diagnostics_.size() == before) outputs.empty() ? end_in_layer(list) : take_outputs(outputs);
+    model_.layers = std::move(layers_);
   }
 
  private:
@@ -162,8 +169,11 @@ class LayerListReader {
     }
     const auto [other, fresh] = lines_.emplace(full, where.line);
     if (fresh) return full;
-    report(where,
-           "two layers are called " + in_quotes(full) + "; the other is in line " + std::to_string(other->second));
+    const bool is_input = std::any_of(model_.inputs.begin(), model_.inputs.end(),
+                                      [&](const InputSpec& input) { return input.name == full; });
+    report(where, is_input ? "an input of the model is called " + in_quotes(full) + "; give the layer another name"
+                           : "two layers are called " + in_quotes(full) + "; the other is in line " +
+                                 std::to_string(other->second));
     return std::nullopt;
   }
 
@@ -208,7 +218,7 @@ class LayerListReader {
   }
 
   bool read_instance(const BlockUse& use, const BlockArguments& arguments, int64_t index, Scope scope) {
-    const std::optional<ParameterValues> inner = arguments.values_of(index, model_parameters_);
+    const std::optional<ParameterValues> inner = arguments.values_of(index, model_.parameters);
     if (!inner) return false;
     const ParameterValues* const outer = std::exchange(parameters_, &*inner);
     std::string origin = "; in the block " + in_quotes(use.block->name) + ", used at " + text_of(use.where) + origin_;
@@ -314,13 +324,13 @@ class LayerListReader {
   }
 
   // Gives each layer the full names of those that it comes from; none where that is the layer before.
-  void connect(const YamlNode& list) {
+  void connect() {
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       LayerSpec& layer = layers_[i];
       for (std::size_t k = 0; k < inputs_[i].size(); ++k) {
         const std::optional<int> source = scopes_.resolve(inputs_[i][k], diagnostics_);
         if (!source || (chained_[i] && *source == static_cast<int>(i) - 1)) continue;
-        std::string name = *source == kModelInput ? "input" : layers_[static_cast<std::size_t>(*source)].name;
+        std::string name = name_of(*source);
         if (chained_[i]) {
           layer.from.push_back(std::move(name));
         } else {
@@ -328,15 +338,32 @@ class LayerListReader {
         }
       }
     }
+  }
+
+  const std::string& name_of(int source) const {
+    return source < 0 ? model_.inputs[input_number(source)].name : layers_[static_cast<std::size_t>(source)].name;
+  }
+
+  void end_in_layer(const YamlNode& list) {
     const std::optional<int> output = scopes_.resolve(previous_, diagnostics_);
-    if (output && !layers_.empty() && *output != static_cast<int>(layers_.size()) - 1) {
-      diagnostics_.add(list.items.back().where,
-                       "the model ends in a branch or block that is left out; end with a layer");
+    if (!output || layers_.empty() || *output == static_cast<int>(layers_.size()) - 1) return;
+    diagnostics_.add(list.items.back().where, "the model ends in a branch or block that is left out; end with a layer");
+  }
+
+  void take_outputs(const std::vector<PlacedOutput>& outputs) {
+    for (const auto& [output, where] : outputs) {
+      const Source named = scopes_.named(LayerScopes::kModel, output.layer, where, {"an output of the model", ""});
+      const std::optional<int> source = scopes_.resolve(named, diagnostics_);
+      if (source && *source < 0) {
+        diagnostics_.add(where, "outputs: " + in_quotes(output.layer) + " is an input; an output is a layer");
+      } else if (source) {
+        model_.outputs.push_back({output.name, name_of(*source)});
+      }
     }
   }
 
   const ParameterValues* parameters_;
-  const ParameterValues& model_parameters_;
+  ModelSpec& model_;
   const Blocks& blocks_;
   Diagnostics& diagnostics_;
   const EntryValues::Report report_ = [this](const SourceLocation& where, const std::string& message) {
@@ -361,9 +388,9 @@ class LayerListReader {
 
 }  // namespace
 
-std::vector<LayerSpec> read_layers(const YamlNode& list, const std::map<std::string, std::string>& parameters,
-                                   const Blocks& blocks, Diagnostics& diagnostics) {
-  return LayerListReader(parameters, blocks, diagnostics).read(list);
+void read_layers(const YamlNode& list, const Blocks& blocks, const std::vector<PlacedOutput>& outputs, ModelSpec& model,
+                 Diagnostics& diagnostics) {
+  LayerListReader(model, blocks, diagnostics).read(list, outputs);
 }
 
 }  // namespace gpunn::config

@@ -8,9 +8,14 @@
 
 namespace gpunn::config {
 
-LayerScopes::LayerScopes() {
+LayerScopes::LayerScopes(const std::vector<InputSpec>& inputs) {
   scopes_.emplace_back();
-  sources_.emplace_back();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    SourceData source;
+    source.place = input_source(i);
+    sources_.push_back(std::move(source));
+    declare(kModel, inputs[i].name, i);
+  }
 }
 
 LayerScopes::Scope LayerScopes::open_block(const std::string& prefix, const std::string& block, Source input) {
@@ -53,7 +58,7 @@ LayerScopes::Scope LayerScopes::without_rounds(Scope scope) const {
 
 LayerScopes::Source LayerScopes::layer(std::size_t index) {
   SourceData source;
-  source.layer = static_cast<int>(index);
+  source.place = static_cast<int>(index);
   sources_.push_back(std::move(source));
   return sources_.size() - 1;
 }
@@ -97,7 +102,7 @@ std::optional<LayerScopes::Source> LayerScopes::find(Scope scope, const std::str
     if (!scopes_[scope].parent) break;
     scope = *scopes_[scope].parent;
   }
-  return name == "input" ? std::optional(scopes_[scope].input) : std::nullopt;
+  return scope != kModel && name == "input" ? std::optional(scopes_[scope].input) : std::nullopt;
 }
 
 std::optional<int> LayerScopes::resolve(Source source, Diagnostics& diagnostics) {
@@ -107,7 +112,7 @@ std::optional<int> LayerScopes::resolve(Source source, Diagnostics& diagnostics)
   std::optional<int> result;
   for (Source at = source;;) {
     SourceData& data = sources_[at];
-    if (data.state == State::known) result = data.layer;
+    if (data.state == State::known) result = data.place;
     if (data.state == State::known || data.state == State::unknown) break;
     if (data.state == State::visiting) {
       std::vector<std::string> names;
@@ -127,7 +132,7 @@ std::optional<int> LayerScopes::resolve(Source source, Diagnostics& diagnostics)
   }
   for (const Source step : path) {
     sources_[step].state = result ? State::known : State::unknown;
-    sources_[step].layer = result.value_or(kModelInput);
+    sources_[step].place = result.value_or(input_source(0));
   }
   return result;
 }
@@ -136,7 +141,8 @@ void LayerScopes::report(const SourceData& source, Diagnostics& diagnostics) {
   const std::string& block = scopes_[source.scope].block;
   if (block.empty() && source.user.title.empty()) return;
   if (!reported_.emplace(source.where.line, source.where.column).second) return;
-  std::vector<std::string> names = {"input"};
+  std::vector<std::string> names;
+  if (!block.empty()) names.emplace_back("input");
   for (std::optional<Scope> scope = source.scope; scope; scope = scopes_[*scope].parent) {
     for (const auto& [name, named] : scopes_[*scope].names) names.push_back(name);
   }

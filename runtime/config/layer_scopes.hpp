@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpunn/error.hpp>
+#include <gpunn/model_spec.hpp>
 
 #include <cstddef>
 #include <map>
@@ -20,11 +21,11 @@ namespace gpunn::config {
 class LayerScopes {
  public:
   using Scope = std::size_t;
-  using Source = std::size_t;  // the model's input, a layer's output, or a name that stands for one of them
+  using Source = std::size_t;  // an input of the model, a layer's output, or a name that stands for one of them
   static constexpr Scope kModel = 0;
-  static constexpr Source kInput = 0;
+  static constexpr Source kInput = 0;  // the first
 
-  LayerScopes();
+  explicit LayerScopes(const std::vector<InputSpec>& inputs);
 
   Scope open_block(const std::string& prefix, const std::string& block, Source input);  // sees nothing outside
   Scope open_branch(Scope parent, const std::string& prefix);
@@ -45,7 +46,7 @@ class LayerScopes {
   // `inside` is the scope in which "name.rest" is looked up, if there is one.
   void declare(Scope scope, const std::string& name, Source output, std::optional<Scope> inside = std::nullopt);
 
-  // A layer's index or kModelInput. Empty if no layer has the name. That is reported here, except for names of the
+  // A place, as LayerOrder has them. Empty if no layer has the name. That is reported here, except for names of the
   // model's own scope, which order_layers reports.
   std::optional<int> resolve(Source source, Diagnostics& diagnostics);
 
@@ -65,7 +66,7 @@ class LayerScopes {
   struct SourceData {
     enum class State { open, visiting, known, unknown };
     State state = State::known;
-    int layer = kModelInput;
+    int place = input_source(0);
     Scope scope = kModel;  // this and what follows: of a name
     std::string name;
     User user;

@@ -12,8 +12,8 @@
 #include "config/blocks.hpp"
 #include "config/layer_list.hpp"
 #include "config/layer_table.hpp"
+#include "config/model_ends.hpp"
 #include "config/model_order.hpp"
-#include "config/substitution.hpp"
 #include "config/values.hpp"
 
 namespace gpunn::config {
@@ -23,9 +23,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using Kind = YamlNode::Kind;
-
-constexpr int64_t kLargestDimension = 65536;
-constexpr std::size_t kMostDimensions = 4;
 
 void check_keys(const YamlNode& map, const std::vector<std::string>& known, const std::string& where,
                 Diagnostics& diagnostics) {
@@ -85,7 +82,8 @@ class ModelReader {
 
   // `given` are the experiment's parameters for a model in a file of its own.
   void read_inline(const YamlNode& node, const YamlNode* given) {
-    check_keys(node, {"name", "parameters", "input", "blocks", "layers"}, "the model", diagnostics_);
+    check_keys(node, {"name", "parameters", "input", "inputs", "blocks", "layers", "outputs"}, "the model",
+               diagnostics_);
     read_parameters(node.find("parameters"));
     if (given != nullptr) take_given(*given);
     model_.name = model_.file.stem().string();
@@ -96,7 +94,7 @@ class ModelReader {
         diagnostics_.add(name->where, "name: expected a text, found " + describe(*name));
       }
     }
-    if (const YamlNode* input = node.find("input")) read_input(*input);
+    model_.inputs = read_inputs(node, model_.parameters, diagnostics_);
     const YamlNode* layers = node.find("layers");
     if (layers == nullptr || layers->kind != Kind::list || layers->items.empty()) {
       diagnostics_.add(
@@ -112,7 +110,7 @@ class ModelReader {
     const YamlNode* declared = node.find("blocks");
     const Blocks blocks = read_blocks(declared == nullptr ? none : *declared, *layers, diagnostics_);
     if (diagnostics_.size() != before) return;
-    model_.layers = read_layers(*layers, model_.parameters, blocks, diagnostics_);
+    read_layers(*layers, blocks, read_outputs(node, model_.parameters, diagnostics_), model_, diagnostics_);
     const bool connected = diagnostics_.size() == before;
     check_layers();
     if (!model_.layers.empty() && connected) order_layers(model_, diagnostics_);
@@ -133,7 +131,7 @@ class ModelReader {
   // Setting a parameter that no layer mentions would change nothing, in silence.
   void report_unused(const YamlNode& model) {
     std::set<std::string> used;
-    for (const char* key : {"input", "blocks", "layers"}) {
+    for (const char* key : {"input", "inputs", "blocks", "layers", "outputs"}) {
       if (const YamlNode* node = model.find(key)) collect_mentions(*node, used);
     }
     for (const auto& [name, where] : overridden_) {
@@ -208,30 +206,6 @@ class ModelReader {
     const std::string known = names.empty() ? "; it has no parameters" : did_you_mean_or_list(entry.key, names);
     diagnostics_.add(entry.where, "unknown parameter " + in_quotes(entry.key) + " of the model " +
                                       in_quotes(model_.file.stem().string()) + known);
-  }
-
-  void read_input(const YamlNode& node) {
-    const auto add = [&](const YamlNode& item) {
-      std::string text = item.scalar;
-      try {
-        text = substitute(item.scalar, model_.parameters);
-      } catch (const Error& error) {
-        diagnostics_.add(item.where, error.what());
-        return false;
-      }
-      const auto value = item.kind == Kind::scalar && !item.quoted ? integer_of(text) : std::nullopt;
-      if (!value || *value < 1 || *value > kLargestDimension) return false;
-      model_.input.push_back(*value);
-      return true;
-    };
-    bool good = node.kind == Kind::list ? !node.items.empty() && node.items.size() <= kMostDimensions : true;
-    if (node.kind != Kind::list) good = add(node);
-    for (std::size_t i = 0; good && i < node.items.size(); ++i) good = add(node.items[i]);
-    if (!good) {
-      diagnostics_.add(node.where,
-                       "input: expected [channels, rows, columns] or [features], integers of at least 1 and at most " +
-                           std::to_string(kLargestDimension));
-    }
   }
 
   Diagnostics& diagnostics_;

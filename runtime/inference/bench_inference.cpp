@@ -31,7 +31,7 @@ constexpr double kShareOnDevice = 0.25;  // of the time of the calls
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// Bytes of any values, or numbers from -1 to 1.
+// Bytes of any values, numbers from -1 to 1, or integers of 0.
 std::vector<std::byte> random_samples(const TensorType& row, int64_t rows) {
   std::vector<std::byte> samples(static_cast<std::size_t>(rows) * row.bytes());
   std::minstd_rand random(1);
@@ -73,12 +73,18 @@ struct Measured {
 InferenceBenchRow measure_calls(const Measured& measured, int64_t rows, const InferenceBenchOptions& options) {
   inference::Context& context = *measured.context;
   const inference::ForwardModel& model = measured.opened.model;
-  const std::vector<std::byte> samples = random_samples(model.info.fields.input().type, rows);
-  const std::size_t output = model.has_task() ? 1 : 0;
+  std::vector<std::vector<std::byte>> samples;
+  std::vector<fields::Standardiser> standardisers;
+  for (const inference::ForwardInput& input : model.inputs) {
+    samples.push_back(random_samples(input.sample, rows));
+    standardisers.push_back(inference::input_standardiser(input, input.sample.dtype));
+  }
+  std::vector<inference::InputSource> inputs;
+  for (std::size_t i = 0; i < samples.size(); ++i) inputs.push_back({samples[i].data(), &standardisers[i]});
+  const std::size_t output = model.output_variables().size() - 1;
   std::vector<std::byte> answers(static_cast<std::size_t>(rows) * context.row_bytes(output));
   const inference::OutputTarget target{.output = output, .data = answers.data()};
-  const fields::Standardiser standardiser = inference::input_standardiser(model.info, model.info.fields.input().type.dtype);
-  const auto call = [&] { context.run(rows, samples.data(), standardiser, {&target, 1}); };
+  const auto call = [&] { context.run(rows, inputs, {&target, 1}); };
   call();
   const execution::Backend* const used = &context.backend();
   execution::require_wanted_kernels({&used, 1}, used->options().kernels, false);

@@ -36,7 +36,7 @@ using inference::require_struct_size;
 
 namespace {
 
-constexpr std::size_t kMostCArrays = 8;
+constexpr std::size_t kMostCArrays = 65;  // as Model takes them
 constexpr std::size_t kMostCDims = GPUNN_MAX_RANK;
 constexpr uint64_t kMostCPlugins = 4096;  // a count above this is a negative number, or was never set
 
@@ -360,10 +360,11 @@ gpunn_result gpunn_model_classify(gpunn_model* model, int64_t rows, const gpunn_
                       std::to_string(top),
                   ExitCode::usage);
     }
-    const gpunn::Views<gpunn::ArrayView> given(input, 1, m.inputs(), rows, "input");
+    const auto count = static_cast<uint32_t>(m.inputs().size());
+    const gpunn::Views<gpunn::ArrayView> given(input, count, m.inputs(), rows, "input");
     gpunn::require_extent(found, static_cast<uint64_t>(rows) * top, sizeof(*found), "the place for what is found");
     gpunn_class_probability* next = found;
-    for (const gpunn::Decoded& row : m.predict(given.all().front(), top)) {
+    for (const gpunn::Decoded& row : m.predict(given.all(), top)) {
       for (const gpunn::ClassProbability& one : row.classes) {
         *next++ = {one.index, classes[static_cast<std::size_t>(one.index)].c_str(), one.probability};
       }

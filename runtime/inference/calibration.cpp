@@ -116,7 +116,7 @@ Quantizer TensorRange::quantizer(RangeMethod method, double percentile) const {
 
 TensorProbe::TensorProbe(const ForwardModel& model, ForwardProgram program, std::span<const ValueId> values,
                          int64_t rows, const Weights& weights, std::unique_ptr<execution::Backend> backend)
-    : runner_(std::move(backend)), info_(model.info), values_(values.size()) {
+    : runner_(std::move(backend)), input_(model.inputs.front()), values_(values.size()) {
   graph::Graph& g = program.graph;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::string name = "probe." + std::to_string(i);
@@ -131,19 +131,14 @@ TensorProbe::TensorProbe(const ForwardModel& model, ForwardProgram program, std:
   };
   write(training::variable::kParameters, model.layout.type(), Storage::parameters, weights.parameters);
   write(training::variable::kBuffers, model.buffers.type(), Storage::state, weights.buffers);
-  const TensorType channels{DType::f32, {static_cast<int64_t>(weights.scale.size())}};
-  write(training::variable::kScale, channels, Storage::data, weights.scale);
-  write(training::variable::kShift, channels, Storage::data, weights.shift);
-  std::vector<int32_t> index(static_cast<std::size_t>(model.max_batch));
-  std::iota(index.begin(), index.end(), 0);
-  write(variable::kRows, {DType::i32, {model.max_batch}}, Storage::data, index);
+  write_inputs(variables, model, weights);
   if (rows != model.max_batch) throw Error("a probe runs as many rows as its model has at most");
   program_ = runner_.compile(std::move(g));
 }
 
 std::vector<std::vector<float>> TensorProbe::run(std::span<const std::byte> samples, DType type) {
   execution::Executable& executable = runner_.ready(program_);
-  runner_.variables().write(variable::kInput, input_standardiser(info_, type).converted(samples));
+  runner_.variables().write(variable::kInput, input_standardiser(input_, type).converted(samples));
   executable.run();
   runner_.backend().synchronize();
   std::vector<std::vector<float>> results;

@@ -52,7 +52,7 @@ class TensorProbe {
  private:
   execution::ProgramRunner runner_;
   execution::RunnableProgram program_;
-  ModelInfo info_;
+  ForwardInput input_;
   std::size_t values_;
 };
 

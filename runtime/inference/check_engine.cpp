@@ -50,9 +50,12 @@ bool fits(int64_t offset, uint64_t bytes, uint64_t room) {
 void add_own_variables(const SavedEngine& engine, const ForwardModel& model, VariableTypes& variables) {
   if (model.layout.total > 0) variables.add(training::variable::kParameters, model.layout.type());
   if (model.buffers.total > 0) variables.add(training::variable::kBuffers, model.buffers.type());
-  const TensorType channels{DType::f32, {static_cast<int64_t>(model.info.fields.input().mean.size())}};
-  variables.add(training::variable::kScale, channels);
-  variables.add(training::variable::kShift, channels);
+  for (std::size_t i = 0; i < model.inputs.size(); ++i) {
+    const TensorType channels{DType::f32, {std::ssize(model.inputs[i].mean)}};
+    if (!model.inputs[i].is_normalised()) continue;
+    variables.add(variable::numbered(training::variable::kScale, i), channels);
+    variables.add(variable::numbered(training::variable::kShift, i), channels);
+  }
   for (const storage::StoredTensor& constant : engine.weights.constants) variables.add(constant.name, constant.type);
 }
 
@@ -62,7 +65,8 @@ void require_weights(const Weights& weights, const ForwardModel& model) {
     throw Error(std::string(what) + " are " + std::to_string(values.size()) + " numbers, and its model has " +
                 std::to_string(expected));
   };
-  const std::ptrdiff_t channels = std::ssize(model.info.fields.input().mean);
+  std::ptrdiff_t channels = 0;
+  for (const ForwardInput& input : model.inputs) channels += std::ssize(input.mean);
   require("its parameters", weights.parameters, model.layout.total);
   require("its buffers", weights.buffers, model.buffers.total);
   require("its scales", weights.scale, channels);
@@ -71,7 +75,7 @@ void require_weights(const Weights& weights, const ForwardModel& model) {
 
 // A program has what a context binds, of the types that the model's layers lead to.
 void require_outputs(const Graph& program, const Graph& expected, const ForwardModel& model) {
-  const auto require = [&](const char* name, Storage storage, const TensorType& type) {
+  const auto require = [&](const std::string& name, Storage storage, const TensorType& type) {
     const ValueId id = find_variable(program, name, storage);
     if (id == kNoValue) throw Error("a program has no variable " + in_quotes(name));
     const TensorType& found = program.value(id).type;
@@ -79,13 +83,16 @@ void require_outputs(const Graph& program, const Graph& expected, const ForwardM
     throw Error("a program's " + in_quotes(name) + " is " + to_string(found) + ", and its model's is " +
                 to_string(type));
   };
-  require(variable::kInput, Storage::data, forward_rows(model.info.fields.input().type, model.max_batch));
-  require(variable::kRows, Storage::data, {DType::i32, {model.max_batch}});
-  const auto require_output = [&](const char* name) {
-    require(name, Storage::state, forward_rows(output_row(expected, name), model.max_batch));
-  };
-  require_output(variable::kLogits);
-  if (model.has_task()) require_output(variable::kPredictions);
+  for (std::size_t i = 0; i < model.inputs.size(); ++i) {
+    require(variable::numbered(variable::kInput, i), Storage::data,
+            forward_rows(model.inputs[i].sample, model.max_batch));
+  }
+  if (std::ranges::any_of(model.inputs, &ForwardInput::is_normalised)) {
+    require(variable::kRows, Storage::data, {DType::i32, {model.max_batch}});
+  }
+  for (const std::string& output : model.output_variables()) {
+    require(output, Storage::state, forward_rows(output_row(expected, output), model.max_batch));
+  }
 }
 
 void require_memory_of_values(const execution::CompiledProgram& program, uint64_t alignment, VariableTypes& variables) {

@@ -55,7 +55,8 @@ class CocoIds {
   CocoIds(const ModelInfo& info, std::vector<fs::path> files) : info_(info), waiting_(std::move(files)) {
     std::ranges::reverse(waiting_);
     own_ = info.fields.target().ids;
-    for (std::size_t i = own_.size(); i < info.fields.target().names.size(); ++i) own_.push_back(static_cast<int64_t>(i) + 1);
+    for (std::size_t i = own_.size(); i < info.fields.target().names.size(); ++i)
+      own_.push_back(static_cast<int64_t>(i) + 1);
   }
 
   // None if no file lists the image. Files are read when they are needed: those of large sets take seconds.

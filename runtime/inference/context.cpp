@@ -6,13 +6,12 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
 #include "common/host_memory.hpp"
-#include "common/text.hpp"
 #include "common/parallel.hpp"
+#include "common/text.hpp"
 #include "execution/compiler.hpp"
 #include "execution/profiler.hpp"
 #include "inference/saved_engine.hpp"
@@ -78,19 +77,14 @@ Context::Context(const ForwardModel& model, std::unique_ptr<execution::Backend> 
   fill(training::variable::kParameters, model_.layout, Storage::parameters, weights.parameters);
   fill(training::variable::kBuffers, model_.buffers, Storage::state, weights.buffers);
   if (model_.saved != nullptr) write_constants(weights);
-  const TensorType channels{DType::f32, {static_cast<int64_t>(weights.scale.size())}};
-  write_values(variables_, training::variable::kScale, channels, Storage::data, weights.scale);
-  write_values(variables_, training::variable::kShift, channels, Storage::data, weights.shift);
-  std::vector<int32_t> rows(static_cast<std::size_t>(model_.max_batch));
-  std::iota(rows.begin(), rows.end(), 0);
-  write_values(variables_, variable::kRows, {DType::i32, {model_.max_batch}}, Storage::data, rows);
-
-  const TensorType input = forward_rows(model_.info.fields.input().type, model_.max_batch);
-  input_address_ = variables_.create(variable::kInput, input, Storage::data);
-  if (!on_host_) staged_input_ = backend_->allocate(input.bytes(), GPUNN_MEMORY_PINNED);
-  std::vector<const char*> outputs = {variable::kLogits};
-  if (model_.has_task()) outputs.push_back(variable::kPredictions);
-  for (const char* name : outputs) {
+  write_inputs(variables_, model_, weights);
+  for (std::size_t i = 0; i < model_.inputs.size(); ++i) {
+    const std::string name = variable::numbered(variable::kInput, i);
+    input_addresses_.push_back(variables_.data(name));
+    if (on_host_) continue;
+    staged_inputs_.push_back(backend_->allocate(variables_.type(name).bytes(), GPUNN_MEMORY_PINNED));
+  }
+  for (const std::string& name : model_.output_variables()) {
     const TensorType row = output_row(largest.graph, name);
     const TensorType type = forward_rows(row, model_.max_batch);
     row_bytes_.push_back(row.bytes());
@@ -206,7 +200,8 @@ std::unique_ptr<execution::Executable> Context::make_executable(int64_t rows) {
     used_bytes_ = 0;
     arena_ = backend_->allocate(program.plan.arena_bytes);
   }
-  uint64_t row_bytes = model_.info.fields.input().type.bytes();
+  uint64_t row_bytes = 0;
+  for (const ForwardInput& input : model_.inputs) row_bytes += input.sample.bytes();
   for (const uint64_t bytes : row_bytes_) row_bytes += bytes;
   const uint64_t needed = program.plan.arena_bytes + static_cast<uint64_t>(rows) * row_bytes;
   // The operating system promises more memory than it has, and ends a process that uses it.
@@ -221,11 +216,10 @@ std::unique_ptr<execution::Executable> Context::make_executable(int64_t rows) {
   return made;
 }
 
-void Context::run(int64_t rows, const void* input, const fields::Standardiser& samples,
-                  std::span<const OutputTarget> outputs) {
+void Context::run(int64_t rows, std::span<const InputSource> inputs, std::span<const OutputTarget> outputs) {
   execution::Executable& prepared = executable(rows);
   try {
-    run_prepared(prepared, rows, input, samples, outputs);
+    run_prepared(prepared, rows, inputs, outputs);
   } catch (...) {
     try {
       backend_->synchronize();         // the staging memory is the next call's
@@ -235,10 +229,11 @@ void Context::run(int64_t rows, const void* input, const fields::Standardiser& s
   }
 }
 
-void Context::upload_input(const void* input, const fields::Standardiser& samples, int64_t count, int64_t place) {
-  const auto size = static_cast<int64_t>(size_of(model_.info.fields.input().type.dtype));
-  auto* const to = static_cast<std::byte*>(input_address_) + place * size;
-  const auto* const from = static_cast<const std::byte*>(input);
+void Context::upload_input(std::size_t number, const InputSource& input, int64_t count, int64_t place) {
+  const fields::Standardiser& samples = *input.samples;
+  const auto size = static_cast<int64_t>(size_of(model_.inputs[number].sample.dtype));
+  auto* const to = static_cast<std::byte*>(input_addresses_[number]) + place * size;
+  const auto* const from = static_cast<const std::byte*>(input.data);
   const auto convert = [&](std::byte* target, int64_t first, int64_t last) {
     samples.convert(from + first * samples.size(), first, last - first, target + first * size);
   };
@@ -250,7 +245,7 @@ void Context::upload_input(const void* input, const fields::Standardiser& sample
     if (!large) return convert(to, 0, count);
     return in_pieces([&](int64_t first, int64_t last) { convert(to, first, last); });
   }
-  auto* const staged = static_cast<std::byte*>(staged_input_.data()) + place * size;
+  auto* const staged = static_cast<std::byte*>(staged_inputs_[number].data()) + place * size;
   std::mutex stream;
   in_pieces([&](int64_t first, int64_t last) {
     convert(staged, first, last);
@@ -259,15 +254,17 @@ void Context::upload_input(const void* input, const fields::Standardiser& sample
   });
 }
 
-void Context::run_prepared(execution::Executable& executable, int64_t rows, const void* input,
-                           const fields::Standardiser& samples, std::span<const OutputTarget> outputs) {
+void Context::run_prepared(execution::Executable& executable, int64_t rows, std::span<const InputSource> inputs,
+                           std::span<const OutputTarget> outputs) {
   const auto count = static_cast<uint64_t>(rows);
-  const int64_t row = model_.info.fields.input().type.elements();
-  upload_input(input, samples, rows * row, 0);
-  // An engine computes more rows than the call has. Layers that combine the rows of a batch must not see an earlier
-  // call's there.
   const int64_t planned = model_.saved != nullptr ? model_.saved->planned_rows(rows) : rows;
-  for (int64_t extra = rows; extra < planned; ++extra) upload_input(input, samples, row, extra * row);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const int64_t row = model_.inputs[i].sample.elements();
+    upload_input(i, inputs[i], rows * row, 0);
+    // An engine computes more rows than the call has. Layers that combine the rows of a batch must not see an earlier
+    // call's there.
+    for (int64_t extra = rows; extra < planned; ++extra) upload_input(i, inputs[i], row, extra * row);
+  }
   executable.run();
   if (!on_host_) {
     for (const OutputTarget& target : outputs) {

@@ -20,9 +20,15 @@
 
 namespace gpunn::inference {
 
+// An array for one of the model's inputs, in the caller's memory. `samples` converts its numbers.
+struct InputSource {
+  const void* data = nullptr;
+  const fields::Standardiser* samples = nullptr;
+};
+
 // An array of one of the model's outputs, in the caller's memory.
 struct OutputTarget {
-  std::size_t output = 0;  // 0: of the last layer, 1: the predictions
+  std::size_t output = 0;  // of ForwardModel::output_variables()
   void* data = nullptr;
 };
 
@@ -52,13 +58,13 @@ class Context {
   const execution::Variables& variables() const { return variables_; }
   uint64_t row_bytes(std::size_t output) const { return row_bytes_[output]; }
 
-  // Allocates no device memory if an earlier call had the same number of rows.
-  // `samples` converts the input's numbers.
-  void run(int64_t rows, const void* input, const fields::Standardiser& samples, std::span<const OutputTarget> outputs);
+  // Allocates no device memory if an earlier call had the same number of rows. `inputs` are those of the model, in its
+  // order.
+  void run(int64_t rows, std::span<const InputSource> inputs, std::span<const OutputTarget> outputs);
   // Prepares the kernels for this many rows.
   void prepare(int64_t rows) { executable(rows); }
   // Seconds of the program alone, without copies: the median of groups of runs, each launched back to back and waited
-  // for once, in about `seconds` together. Of the input of the last call.
+  // for once, in about `seconds` together. Of the inputs of the last call.
   double time_program(int64_t rows, double seconds);
   // The times of its ops. Where `options` name no file, no trace is written.
   ProfileReport profile(int64_t rows, const ProfileOptions& options);
@@ -72,21 +78,20 @@ class Context {
   void count_memory();
   void write_constants(const Weights& weights);  // of an engine file
   void make_constants(const execution::CompiledProgram& making, const graph::Graph& program);
-  // Of numbers of the input: the first one's place on the device is number `place`.
-  void upload_input(const void* input, const fields::Standardiser& samples, int64_t count, int64_t place);
-  void run_prepared(execution::Executable& executable, int64_t rows, const void* input,
-                    const fields::Standardiser& samples, std::span<const OutputTarget> outputs);
+  // Of numbers of an input: the first one's place on the device is number `place`.
+  void upload_input(std::size_t number, const InputSource& input, int64_t count, int64_t place);
+  void run_prepared(execution::Executable& executable, int64_t rows, std::span<const InputSource> inputs,
+                    std::span<const OutputTarget> outputs);
 
   const ForwardModel& model_;
   std::unique_ptr<execution::Backend> backend_;
   bool on_host_;  // its memory is the host's: nothing is staged
   execution::Variables variables_;
   std::shared_ptr<SharedConstants> constants_;
-  execution::Buffer staged_input_;  // none where on_host_
-  std::vector<execution::Buffer> staged_outputs_;
-  std::vector<uint64_t> row_bytes_;            // of each output
-  std::vector<const void*> output_addresses_;  // on the device
-  void* input_address_ = nullptr;
+  std::vector<execution::Buffer> staged_inputs_, staged_outputs_;  // none where on_host_
+  std::vector<uint64_t> row_bytes_;                                // of each output
+  std::vector<const void*> output_addresses_;                      // on the device
+  std::vector<void*> input_addresses_;                             // likewise
   execution::Buffer arena_;
   uint64_t used_bytes_ = 0;  // of activations, inputs and outputs, by the largest call so far
   std::atomic<uint64_t> memory_bytes_ = 0;

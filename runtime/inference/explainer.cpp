@@ -117,11 +117,7 @@ void Explainer::open() {
   };
   give(training::variable::kParameters, model_.layout, Storage::parameters, &Weights::parameters);
   give(training::variable::kBuffers, model_.buffers, Storage::state, &Weights::buffers);
-  const TensorType channels{DType::f32, {static_cast<int64_t>(weights_.scale.size())}};
-  write_new(variables, training::variable::kScale, channels, Storage::data, weights_.scale);
-  write_new(variables, training::variable::kShift, channels, Storage::data, weights_.shift);
-  write_new<int32_t>(variables, variable::kRows, {DType::i32, {1}}, Storage::data, {0});
-  variables.create(variable::kInput, forward_rows(model_.info.fields.input().type, 1), Storage::data);
+  write_inputs(variables, model_, weights_);
   runner_ = std::move(runner);
   weights_ = {};
 }
@@ -174,7 +170,7 @@ LayerGradients Explainer::gradients(std::span<const std::byte> image, int64_t cl
 
 std::vector<Explanation> Explainer::explain(const ArrayView& input, std::span<const float> scores,
                                             const ExplainOptions& options) {
-  const Shape& sample = model_.info.fields.input().type.shape;
+  const Shape& sample = model_.inputs.front().sample.shape;
   const auto rows = static_cast<std::size_t>(input.shape.front());
   const std::size_t classes = scores.size() / rows;
   prepare(choose_layer(options.layer));
@@ -182,8 +178,8 @@ std::vector<Explanation> Explainer::explain(const ArrayView& input, std::span<co
     throw Error("the model's last layer gives " + std::to_string(current_->logits) + " numbers, and tells " +
                 std::to_string(classes) + "; maps are of models that tell what they give");
   }
-  const fields::Standardiser samples = input_standardiser(model_.info, input.dtype);
-  const auto numbers = static_cast<std::size_t>(model_.info.fields.input().type.elements());
+  const fields::Standardiser samples = input_standardiser(model_.inputs.front(), input.dtype);
+  const auto numbers = static_cast<std::size_t>(model_.inputs.front().sample.elements());
   const std::size_t bytes = numbers * static_cast<std::size_t>(samples.size());
   std::vector<Explanation> explanations;
   for (std::size_t row = 0; row < rows; ++row) {

@@ -25,7 +25,7 @@ using graph::ValueId;
 namespace {
 
 // A variable that the host writes before the first program runs.
-ValueId constant(Graph& g, const char* name, TensorType type, Storage storage) {
+ValueId constant(Graph& g, const std::string& name, TensorType type, Storage storage) {
   const ValueId value = g.add_value(name, std::move(type), storage);
   g.value(value).constant = true;
   return value;
@@ -37,11 +37,26 @@ std::vector<ValueId> flat_views(Graph& g, const char* name, const training::Para
 }
 
 // The first rows of a variable with room for `max_batch` rows of the value's type.
-ValueId output_view(Graph& g, const char* name, TensorType type, int64_t max_batch) {
+ValueId output_view(Graph& g, const std::string& name, TensorType type, int64_t max_batch) {
   TensorType whole = type;
   whole.shape.front() = max_batch;
   const ValueId variable = g.add_value(name, whole, Storage::state);
-  return g.add_view(std::string(name) + ".rows", variable, std::move(type));
+  return g.add_view(name + ".rows", variable, std::move(type));
+}
+
+// The first rows of an input, as the model takes them.
+ValueId add_input(Graph& g, const ForwardModel& model, std::size_t number, int64_t rows) {
+  const ForwardInput& input = model.inputs[number];
+  const std::string name = variable::numbered(variable::kInput, number);
+  const ValueId samples = g.add_value(name, forward_rows(input.sample, model.max_batch), Storage::data);
+  if (!input.is_normalised()) return g.add_view(name + ".first", samples, forward_rows(input.sample, rows));
+  const TensorType channels{DType::f32, {input.sample.shape.front()}};
+  ValueId all = find_variable(g, variable::kRows, Storage::data);
+  if (all == graph::kNoValue) all = g.add_value(variable::kRows, {DType::i32, {model.max_batch}}, Storage::data);
+  const ValueId index = g.add_view(name + ".index", all, {DType::i32, {rows}});
+  const ValueId scale = constant(g, variable::numbered(training::variable::kScale, number), channels, Storage::data);
+  const ValueId shift = constant(g, variable::numbered(training::variable::kShift, number), channels, Storage::data);
+  return g.add1(GPUNN_OP_GATHER_NORMALIZE, name, {}, {samples, index, scale, shift});
 }
 
 // The names are the file's, the layers are the file's: nothing but this says that they are of one model.
@@ -74,30 +89,70 @@ TensorType forward_rows(const TensorType& row, int64_t rows) {
   return type;
 }
 
-fields::Standardiser input_standardiser(const ModelInfo& info, DType samples) {
-  const Field& input = info.fields.input();
-  return {{samples, batch_shape(input.type.shape, 1)}, input.mean, input.stddev};
+std::string variable::numbered(const char* name, std::size_t number) {
+  return number == 0 ? name : std::string(name) + "." + std::to_string(number);
 }
 
-bool takes_samples(const ModelInfo& info, DType samples) {
-  return fields::device_type({samples, {}}).dtype == info.fields.input().type.dtype;
+std::vector<std::string> ForwardModel::output_variables() const {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::max<std::size_t>(experiment.model.outputs.size(), 1); ++i) {
+    names.push_back(variable::numbered(variable::kLogits, i));
+  }
+  if (has_task()) names.emplace_back(variable::kPredictions);
+  return names;
 }
+
+fields::Standardiser input_standardiser(const ForwardInput& input, DType samples) {
+  return {{samples, batch_shape(input.sample.shape, 1)}, input.mean, input.stddev};
+}
+
+bool takes_samples(const ForwardInput& input, DType samples) {
+  return fields::device_type({samples, {}}).dtype == input.sample.dtype;
+}
+
+namespace {
+
+std::vector<ForwardInput> inputs_of(const ModelInfo& info) {
+  std::vector<ForwardInput> inputs;
+  for (const Field* field : info.fields.of(Role::input)) {
+    inputs.push_back({field->name, field->type, field->mean, field->stddev});
+  }
+  return inputs;
+}
+
+// The type of a sample behind the normalisation.
+nn::SampleType taken(const ForwardInput& input) {
+  TensorType type = input.sample;
+  if (input.is_normalised()) type.dtype = DType::f32;
+  return {input.name, type};
+}
+
+}  // namespace
 
 ForwardModel forward_model(Experiment experiment, ModelInfo info, uint64_t alignment, int64_t max_batch) {
   Field& input = info.fields.input();
   if (!experiment.data.mean.empty()) input.mean = experiment.data.mean;
   if (!experiment.data.stddev.empty()) input.stddev = experiment.data.stddev;
   const auto channels = static_cast<std::size_t>(input.type.shape.front());
-  if (input.mean.size() != channels || input.stddev.size() != channels) {
+  const bool is_normalised = !input.mean.empty() || !input.stddev.empty();
+  if (is_normalised && (input.mean.size() != channels || input.stddev.size() != channels)) {
     throw Error("data.mean and data.stddev must have one number for each of the " + std::to_string(channels) +
                     " channels of the model, have " + std::to_string(input.mean.size()) + " and " +
                     std::to_string(input.stddev.size()),
                 ExitCode::usage);
   }
   ForwardModel model;
-  model.layout = training::lay_out(nn::model_parameters(experiment.model, input.type.shape),
+  const std::vector<ForwardInput> inputs = inputs_of(info);
+  std::vector<std::string> names;
+  for (const ForwardInput& one : inputs) names.push_back(one.name);
+  nn::SampleTypes samples;
+  for (const std::size_t number : nn::matched_inputs(experiment.model, names)) {
+    model.inputs.push_back(inputs[number]);
+    samples.push_back(taken(inputs[number]));
+  }
+  model.layout = training::lay_out(nn::model_parameters(experiment.model, samples),
                                    training::parameter_alignment(experiment.precision, alignment));
-  model.buffers = training::lay_out(nn::model_buffers(experiment.model, input.type.shape), alignment);
+  model.buffers = training::lay_out(nn::model_buffers(experiment.model, samples), alignment);
   model.experiment = std::move(experiment);
   model.info = std::move(info);
   model.max_batch = max_batch;
@@ -105,14 +160,14 @@ ForwardModel forward_model(Experiment experiment, ModelInfo info, uint64_t align
   return model;
 }
 
-ValueId find_variable(const Graph& program, const char* name, Storage storage) {
+ValueId find_variable(const Graph& program, const std::string& name, Storage storage) {
   const auto found = std::ranges::find_if(program.values(), [&](const graph::Value& one) {
     return one.view_of == graph::kNoValue && one.storage == storage && one.name == name;
   });
   return found == program.values().end() ? graph::kNoValue : static_cast<ValueId>(found - program.values().begin());
 }
 
-TensorType output_row(const Graph& program, const char* output) {
+TensorType output_row(const Graph& program, const std::string& output) {
   const TensorType& type = program.value(find_variable(program, output)).type;
   return {type.dtype, {type.shape.begin() + 1, type.shape.end()}};
 }
@@ -120,21 +175,17 @@ TensorType output_row(const Graph& program, const char* output) {
 ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNorms batch_norms,
                                const execution::Backend* eight_bits_on) {
   Graph g;
-  const Field& input = model.info.fields.input();
-  const TensorType channels{DType::f32, {input.type.shape.front()}};
-  const ValueId samples = g.add_value(variable::kInput, forward_rows(input.type, model.max_batch), Storage::data);
-  const ValueId all = g.add_value(variable::kRows, {DType::i32, {model.max_batch}}, Storage::data);
-  const ValueId index = g.add_view("input.index", all, {DType::i32, {rows}});
-  const ValueId scale = constant(g, training::variable::kScale, channels, Storage::data);
-  const ValueId shift = constant(g, training::variable::kShift, channels, Storage::data);
-  const ValueId x = g.add1(GPUNN_OP_GATHER_NORMALIZE, "input", {}, {samples, index, scale, shift});
+  std::vector<nn::InputValue> inputs;
+  for (std::size_t i = 0; i < model.inputs.size(); ++i) {
+    inputs.push_back({model.inputs[i].name, add_input(g, model, i, rows)});
+  }
 
   const std::vector<ValueId> parameters =
       flat_views(g, training::variable::kParameters, model.layout, Storage::parameters);
   const std::vector<ValueId> buffers = flat_views(g, training::variable::kBuffers, model.buffers, Storage::state);
   tasks::ModelOutputs outputs;
-  outputs.last = nn::build_forward(
-      g, model.experiment.model, x, parameters,
+  std::vector<ValueId> given = nn::build_forward(
+      g, model.experiment.model, inputs, parameters,
       {.training = false, .seed = model.experiment.seed, .buffers = buffers, .layers = &outputs.layers});
 
   std::vector<FoldedNorm> norms;
@@ -145,11 +196,14 @@ ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNor
     eight_bits = use_eight_bits(g, *eight_bits_on, FloatWeights::kept);
   }
   if (const std::optional<DType> half = half_of(model.experiment.precision)) {
-    outputs.last = compiler::use_half_precision(g, 0, *half, outputs.last);
+    compiler::use_half_precision(g, 0, *half, given);
   }
+  outputs.last = given.front();
 
-  const ValueId logits = output_view(g, variable::kLogits, g.value(outputs.last).type, model.max_batch);
-  g.add_into(GPUNN_OP_COPY, variable::kLogits, {}, {outputs.last}, {logits});
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::string name = variable::numbered(variable::kLogits, i);
+    g.add_into(GPUNN_OP_COPY, name, {}, {given[i]}, {output_view(g, name, g.value(given[i]).type, model.max_batch)});
+  }
   if (model.has_task()) {
     add_predictions(g, model, outputs, [&](const TensorType& type) {
       return output_view(g, variable::kPredictions, type, model.max_batch);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "fields/standardise.hpp"
@@ -18,20 +19,31 @@
 namespace gpunn::inference {
 
 // Names of the variables of a forward program, besides those of the parameters and buffers. All have room for the
-// largest batch. A program for fewer rows uses their first rows.
+// largest batch. A program for fewer rows uses their first rows. Of several inputs and outputs, the second has the name
+// of the first and ".1", and so on.
 namespace variable {
 inline constexpr const char* kInput = "input";
 inline constexpr const char* kRows = "input.rows";  // i32[max_batch]: 0, 1, 2, ...
-inline constexpr const char* kLogits = "logits";
+inline constexpr const char* kLogits = "logits";    // of the model's outputs
 inline constexpr const char* kPredictions = "predictions";
+std::string numbered(const char* name, std::size_t number);
 }  // namespace variable
 
 struct SavedEngine;
+
+// An input of a model, as callers give it.
+struct ForwardInput {
+  std::string name;
+  TensorType sample;
+  std::vector<double> mean, stddev;  // for each channel or column; empty: the values stay as they are
+  bool is_normalised() const { return !mean.empty(); }
+};
 
 // A trained model, from which forward programs are built.
 struct ForwardModel {
   Experiment experiment;
   ModelInfo info;
+  std::vector<ForwardInput> inputs;  // in the order of the model's
   training::ParameterLayout layout, buffers;
   int64_t max_batch = 1;
   uint64_t alignment = 1;  // of tensors on the device, in bytes
@@ -41,12 +53,14 @@ struct ForwardModel {
   std::shared_ptr<const SavedEngine> saved;  // of an engine file, whose programs are taken; nullptr: there is none
   // Whether the outputs are known by names, of which the task makes predictions; else there are only logits.
   bool has_task() const { return !info.fields.target().names.empty(); }
+  // The variables of the model's outputs, in their order, and behind them that of the predictions.
+  std::vector<std::string> output_variables() const;
 };
 
 // Brings samples of this type, as callers have them, to the device as the forward program takes them.
-fields::Standardiser input_standardiser(const ModelInfo& info, DType samples);
-// Whether a model takes samples of this type: its own, or f64 for f32.
-bool takes_samples(const ModelInfo& info, DType samples);
+fields::Standardiser input_standardiser(const ForwardInput& input, DType samples);
+// Whether an input takes samples of this type: its own, or f64 for f32.
+bool takes_samples(const ForwardInput& input, DType samples);
 
 // Throws Error where the checkpoint's normalisation, or that of the overrides, is for another number of channels.
 ForwardModel forward_model(Experiment experiment, ModelInfo info, uint64_t alignment, int64_t max_batch);
@@ -56,14 +70,14 @@ TensorType forward_rows(const TensorType& row, int64_t rows);
 
 // A variable by its name, which is also a layer's where that is called so: a layer's value has another storage.
 // kNoValue: there is none.
-graph::ValueId find_variable(const graph::Graph& program, const char* name,
+graph::ValueId find_variable(const graph::Graph& program, const std::string& name,
                              graph::Storage storage = graph::Storage::state);
 
 // The type of one row of an output.
-TensorType output_row(const graph::Graph& program, const char* output);
+TensorType output_row(const graph::Graph& program, const std::string& output);
 
-// Normalises the first `rows` rows of the input and computes the outputs from them. The weights that it wants are those
-// that fold_weights() makes of the norms, which are the same for any number of rows.
+// Normalises the first `rows` rows of the inputs and computes the outputs from them. The weights that it wants are
+// those that fold_weights() makes of the norms, which are the same for any number of rows.
 struct ForwardProgram {
   graph::Graph graph;
   std::vector<FoldedNorm> norms;

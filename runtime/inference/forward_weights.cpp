@@ -3,11 +3,14 @@
 #include <gpunn/error.hpp>
 
 #include <cstring>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "training/batch_ops.hpp"
 #include "training/flat_tensors.hpp"
+#include "training/programs.hpp"
 #include "training/trained_model.hpp"
 
 namespace gpunn::inference {
@@ -36,11 +39,34 @@ Weights forward_weights(const ForwardModel& model, const ForwardProgram& program
   weights.parameters = floats_of(training::put_together(model.layout, parameters));
   weights.buffers = floats_of(training::put_together(model.buffers, buffers));
   fold_weights(program.graph, program.norms, weights.parameters, weights.buffers);
-  const Field& input = model.info.fields.input();
-  training::Normalisation normalisation = training::device_normalisation(input.type.dtype, input.mean, input.stddev);
-  weights.scale = std::move(normalisation.scale);
-  weights.shift = std::move(normalisation.shift);
+  for (const ForwardInput& input : model.inputs) {
+    const training::Normalisation own = training::device_normalisation(input.sample.dtype, input.mean, input.stddev);
+    weights.scale.insert(weights.scale.end(), own.scale.begin(), own.scale.end());
+    weights.shift.insert(weights.shift.end(), own.shift.begin(), own.shift.end());
+  }
   return weights;
+}
+
+void write_inputs(execution::Variables& variables, const ForwardModel& model, const Weights& weights) {
+  const auto write = [&](const std::string& name, const TensorType& type, auto values) {
+    variables.create(name, type, graph::Storage::data);
+    variables.write(name, std::as_bytes(values));
+  };
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < model.inputs.size(); ++i) {
+    const ForwardInput& input = model.inputs[i];
+    variables.create(variable::numbered(variable::kInput, i), forward_rows(input.sample, model.max_batch),
+                     graph::Storage::data);
+    if (!input.is_normalised()) continue;
+    const std::size_t count = input.mean.size();
+    const TensorType channels{DType::f32, {static_cast<int64_t>(count)}};
+    write(variable::numbered(training::variable::kScale, i), channels, std::span(weights.scale).subspan(first, count));
+    write(variable::numbered(training::variable::kShift, i), channels, std::span(weights.shift).subspan(first, count));
+    first += count;
+  }
+  std::vector<int32_t> rows(static_cast<std::size_t>(model.max_batch));
+  std::iota(rows.begin(), rows.end(), 0);
+  write(variable::kRows, {DType::i32, {model.max_batch}}, std::span<const int32_t>(rows));
 }
 
 }  // namespace gpunn::inference

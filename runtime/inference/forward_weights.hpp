@@ -3,12 +3,14 @@
 #include <filesystem>
 #include <vector>
 
+#include "execution/variables.hpp"
 #include "inference/forward_program.hpp"
 #include "storage/checkpoint.hpp"
 
 namespace gpunn::inference {
 
-// Weights of a model, as flat arrays of its layouts, and what its input is normalised with, by channel.
+// Weights of a model, as flat arrays of its layouts, and what its inputs are normalised with, by channel: of all inputs
+// that are, one behind the other.
 struct Weights {
   std::vector<float> parameters, buffers;
   std::vector<float> scale, shift;
@@ -20,5 +22,8 @@ struct Weights {
 // naming `file`, where the checkpoint holds those of another model.
 Weights forward_weights(const ForwardModel& model, const ForwardProgram& program, const storage::Checkpoint& checkpoint,
                         const std::filesystem::path& file);
+
+// Creates the variables of the inputs, and gives those that are constants their values.
+void write_inputs(execution::Variables& variables, const ForwardModel& model, const Weights& weights);
 
 }  // namespace gpunn::inference

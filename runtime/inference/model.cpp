@@ -30,6 +30,7 @@ namespace gpunn {
 
 using inference::Context;
 using inference::ForwardModel;
+using inference::InputSource;
 using inference::OutputTarget;
 using inference::Weights;
 
@@ -125,22 +126,9 @@ class Model::Impl {
   }
 
   void run(std::span<const ArrayView> inputs, std::span<const MutableArrayView> outputs) {
-    if (inputs.size() != inputs_.size()) {
-      throw Error(
-          "the model takes one input, " + in_quotes(inputs_.front().name) + ", found " + std::to_string(inputs.size()),
-          ExitCode::usage);
-    }
-    const ArrayView& input = inputs.front();
-    find_tensor(inputs_, input.name, "input");
-    const bool right_type = inference::takes_samples(model_.info, input.dtype);
-    require_array(inputs_.front(), "input", right_type, input.dtype, input.shape, input.data);
-    const int64_t rows = input.shape.front();
-    if (rows < 1 || rows > model_.max_batch) {
-      throw Error("a call brings 1 to " + std::to_string(model_.max_batch) + " rows, as max_batch says; found " +
-                      std::to_string(rows),
-                  ExitCode::usage);
-    }
-    std::array<OutputTarget, kMostOutputs> targets;
+    std::array<InputSource, kMostTensors> sources;
+    const int64_t rows = take_inputs(inputs, sources);
+    std::array<OutputTarget, kMostTensors> targets;
     if (outputs.size() > targets.size()) {
       throw Error("the model has " + std::to_string(outputs_.size()) + " outputs, and " +
                       std::to_string(outputs.size()) + " are asked for",
@@ -161,8 +149,7 @@ class Model::Impl {
     }
     Lease lease(*this);
     try {
-      lease->run(rows, input.data, input.dtype == DType::f64 ? from_f64_ : from_own_,
-                 std::span(targets).first(outputs.size()));
+      lease->run(rows, std::span(sources).first(inputs.size()), std::span(targets).first(outputs.size()));
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         if (outputs_[targets[i].output].row.dtype != DType::f64) continue;
         inference::write_in_data_units(model_.info, outputs[i]);
@@ -189,7 +176,44 @@ class Model::Impl {
   }
 
  private:
-  static constexpr std::size_t kMostOutputs = 8;
+  static constexpr std::size_t kMostTensors = 65;  // inputs or outputs of a call: those of a model and its predictions
+
+  // The number of rows of a call's inputs, in the order of the model's. Allocates nothing where all is well.
+  int64_t take_inputs(std::span<const ArrayView> inputs, std::span<InputSource> sources) const {
+    if (inputs.size() != inputs_.size()) {
+      std::vector<std::string> names;
+      for (const ModelTensor& input : inputs_) names.push_back(in_quotes(input.name));
+      throw Error((inputs_.size() == 1 ? "the model takes one input, " : "the model takes the inputs ") +
+                      join(names, ", ") + ", found " + std::to_string(inputs.size()),
+                  ExitCode::usage);
+    }
+    for (const ArrayView& input : inputs) {
+      if (input.name.empty() && inputs_.size() > 1) {
+        throw Error("the model takes " + std::to_string(inputs_.size()) + " inputs, and one that is given has no name",
+                    ExitCode::usage);
+      }
+      const std::size_t which = find_tensor(inputs_, input.name, "input");
+      const ModelTensor& tensor = inputs_[which];
+      const bool right_type = inference::takes_samples(model_.inputs[which], input.dtype);
+      require_array(tensor, "input", right_type, input.dtype, input.shape, input.data);
+      if (sources[which].data != nullptr) {
+        throw Error("the input " + in_quotes(tensor.name) + " is given twice", ExitCode::usage);
+      }
+      sources[which] = {input.data, &(input.dtype == DType::f64 ? from_f64_ : from_own_)[which]};
+      if (input.shape.front() != inputs.front().shape.front()) {
+        throw Error("the input " + in_quotes(tensor.name) + " has " + std::to_string(input.shape.front()) +
+                        " rows, another one has " + std::to_string(inputs.front().shape.front()),
+                    ExitCode::usage);
+      }
+    }
+    const int64_t rows = inputs.front().shape.front();
+    if (rows < 1 || rows > model_.max_batch) {
+      throw Error("a call brings 1 to " + std::to_string(model_.max_batch) + " rows, as max_batch says; found " +
+                      std::to_string(rows),
+                  ExitCode::usage);
+    }
+    return rows;
+  }
 
   // A context for the time of one call.
   class Lease {
@@ -229,17 +253,25 @@ class Model::Impl {
   }
 
   void name_tensors(const graph::Graph& program) {
-    inputs_ = {{model_.info.fields.input().name, model_.info.fields.input().type}};
-    from_own_ = inference::input_standardiser(model_.info, model_.info.fields.input().type.dtype);
-    from_f64_ = inference::input_standardiser(model_.info, DType::f64);
-    const std::array<const char*, 2> names = tasks::find(model_.info.task).answers().outputs;
-    const ModelTensor logits{names[0], inference::output_row(program, inference::variable::kLogits)};
-    if (!model_.has_task()) {
-      outputs_ = {{"outputs", logits.row}};
-      return;
+    for (const inference::ForwardInput& input : model_.inputs) {
+      inputs_.push_back({input.name, input.sample});
+      from_own_.push_back(inference::input_standardiser(input, input.sample.dtype));
+      from_f64_.push_back(inference::input_standardiser(input, DType::f64));
     }
-    outputs_ = {logits, {names[1], inference::output_row(program, inference::variable::kPredictions)}};
-    if (!model_.info.fields.target().mean.empty()) outputs_[1].row.dtype = DType::f64;
+    const std::array<const char*, 2> of_task = tasks::find(model_.info.task).answers().outputs;
+    std::vector<std::string> names;
+    for (const OutputSpec& output : model_.experiment.model.outputs) names.push_back(output.name);
+    if (names.empty()) names.emplace_back(model_.has_task() ? of_task[0] : "outputs");
+    if (model_.has_task()) names.emplace_back(of_task[1]);
+    const std::vector<std::string> variables = model_.output_variables();
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (std::ranges::find(outputs_, names[i], &ModelTensor::name) != outputs_.end()) {
+        throw Error("the model has an output " + in_quotes(names[i]) + ", which is the name of its predictions",
+                    ExitCode::usage);
+      }
+      outputs_.push_back({names[i], inference::output_row(program, variables[i])});
+    }
+    if (model_.has_task() && !model_.info.fields.target().mean.empty()) outputs_.back().row.dtype = DType::f64;
   }
 
   std::unique_ptr<Context> open_context(const Context* first) const {
@@ -313,7 +345,7 @@ class Model::Impl {
   std::unique_ptr<plugins::PluginRegistry> registry_;
   Weights weights_;
   std::vector<ModelTensor> inputs_, outputs_;
-  fields::Standardiser from_own_{{}, {}, {}}, from_f64_{{}, {}, {}};  // of inputs in their own type, and in f64
+  std::vector<fields::Standardiser> from_own_, from_f64_;  // of each input in its own type, and in f64
   std::string backend_, device_;
 
   std::mutex mutex_;
@@ -368,17 +400,19 @@ void Model::run(std::span<const ArrayView> inputs, std::span<const MutableArrayV
   held->run(inputs, outputs);
 }
 
-std::vector<Decoded> Model::predict(const ArrayView& input, int64_t top, bool map_probabilities) const {
+std::vector<Decoded> Model::predict(std::span<const ArrayView> inputs, int64_t top, bool map_probabilities) const {
   if (top < 1) throw Error("top must be at least 1, is " + std::to_string(top), ExitCode::usage);
   const TensorType& predicted = outputs().back().row;
   if (info().fields.target().names.empty()) {
     throw Error("the outputs of this model have no names that a prediction could tell; call run()", ExitCode::usage);
   }
-  const int64_t rows = input.shape.empty() ? 0 : input.shape.front();
-  if (rows > max_batch()) run({&input, 1}, {});  // which refuses it
+  const int64_t rows = inputs.empty() || inputs.front().shape.empty() ? 0 : inputs.front().shape.front();
+  if (rows > max_batch()) run(inputs, {});  // which refuses it
   const Shape shape = batch_shape(predicted.shape, rows);
   std::vector<std::byte> numbers(static_cast<std::size_t>(std::max<int64_t>(rows, 0)) * predicted.bytes());
-  run(input, {.name = outputs().back().name, .dtype = predicted.dtype, .shape = shape, .data = numbers.data()});
+  const MutableArrayView output{
+      .name = outputs().back().name, .dtype = predicted.dtype, .shape = shape, .data = numbers.data()};
+  run(inputs, {&output, 1});
   return inference::decoded_rows(info(), predicted, numbers, {.top = top, .map_probabilities = map_probabilities});
 }
 
@@ -387,9 +421,10 @@ std::vector<Explanation> Model::explain(const ArrayView& input, const ExplainOpt
   const ModelTensor& image = held->inputs().front();
   const ModelTensor& told = held->outputs().back();
   const tasks::Answers answers = tasks::find(held->model().info.task).answers();
-  if (image.row.shape.size() != 3 || told.row.shape.size() != 1 || !answers.named) {
-    throw Error("maps are of models that tell numbers of an image [C, H, W]; this one tells " + to_string(told.row) +
-                    " of " + to_string(image.row),
+  const bool is_only = held->inputs().size() == 1;
+  if (image.row.shape.size() != 3 || told.row.shape.size() != 1 || !answers.named || !is_only) {
+    throw Error("maps are of models that tell numbers of an image [C, H, W] alone; this one tells " +
+                    to_string(told.row) + " of " + to_string(image.row) + (is_only ? "" : " and other inputs"),
                 ExitCode::usage);
   }
   const int64_t classes = told.row.shape.front();

@@ -355,7 +355,8 @@ Sight sight_of(const TrainedModel& trained, int64_t channels, int64_t ratio) {
     const ModelSpec& model = file.experiment.model;
     const std::vector<ValueId> parameters = values_of(nn::model_parameters(model, sample));
     const std::vector<ValueId> buffers = values_of(nn::model_buffers(model, sample));
-    const ValueId result = nn::build_forward(g, model, image, parameters, {.training = false, .buffers = buffers});
+    const ValueId result =
+        nn::build_forward(g, model, {{.value = image}}, parameters, {.training = false, .buffers = buffers}).front();
     sights.push_back(sight_of(g, image, result, ratio));
     if (!sights.back().reach) return sights.back();
   }

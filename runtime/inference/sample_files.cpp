@@ -48,9 +48,9 @@ class FeatureTable {
         table_(data::settings_for<CsvSet>(data)),
         reader_(file, data::delimiter_of(table_.delimiter)) {
     if (info.fields.input().type.shape.size() != 1 || info.fields.input().type.dtype != DType::f32) {
-      throw Error(
-          file.string() + ": the model takes " + to_string(info.fields.input().type) + ", not rows of a table; give it images",
-          ExitCode::usage);
+      throw Error(file.string() + ": the model takes " + to_string(info.fields.input().type) +
+                      ", not rows of a table; give it images",
+                  ExitCode::usage);
     }
   }
 

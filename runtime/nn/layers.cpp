@@ -19,12 +19,7 @@ LayerFunctions all_layers() {
 
 }  // namespace
 
-std::string LayerContext::input_text(std::size_t i) const {
-  const LayerSpec* producer = producers[i];
-  return to_string(input_shape(i)) +
-         (producer == nullptr ? " of the model's input"
-                              : " of '" + producer->name + "' in line " + std::to_string(producer->where.line));
-}
+std::string LayerContext::input_text(std::size_t i) const { return to_string(input_shape(i)) + " of " + producers[i]; }
 
 LayerFunction layer_function(std::string_view type) {
   static const LayerFunctions functions = all_layers();

@@ -24,7 +24,7 @@ struct LayerContext {
   uint64_t index;                                             // of the layer in the model
   const std::function<graph::ValueId(Parameter)>& parameter;  // a trainable tensor of "<layer>.<name>"
   const std::function<graph::ValueId(Parameter)>& buffer;     // one that is kept from step to step, without a gradient
-  const std::vector<const LayerSpec*>& producers;             // of the inputs; nullptr: the model's own input
+  const std::vector<std::string>& producers;                  // of the inputs, for messages
 
   const Shape& input_shape(std::size_t i = 0) const { return graph.value(inputs[i]).type.shape; }
   // "[1, 8, 28, 28] of 'stem' in line 9", for messages.

@@ -2,6 +2,7 @@
 
 #include <gpunn/error.hpp>
 #include <gpunn/random.h>
+#include <gpunn/words.hpp>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "common/normal_pair.hpp"
+#include "common/text.hpp"
 #include "config/diagnostics.hpp"
 #include "config/layer_table.hpp"
 #include "config/model_order.hpp"
@@ -30,17 +32,26 @@ struct Sources {
   TensorSource parameter, buffer;
 };
 
-void check_input(const ModelSpec& model, const Shape& sample) {
-  if (sample.empty()) config::fail_at({model.file.string(), 0, 0}, "the data has samples without dimensions");
-  if (model.input.empty() || model.input == sample) return;
-  config::fail_at({model.file.string(), 0, 0}, "the model " + model.name + " takes samples of " +
-                                                   to_string(Shape(model.input)) + ", these are " + to_string(sample));
+// Whether a sample is as an input of the model wants it.
+void check_input(const ModelSpec& model, const InputSpec& input, const TensorType& sample) {
+  const SourceLocation where = input.where.line > 0 ? input.where : SourceLocation{model.file.string(), 0, 0};
+  if (sample.shape.empty()) config::fail_at(where, "the data has samples without dimensions");
+  const bool is_shape = input.shape.empty() || input.shape == sample.shape;
+  if (is_shape && input.dtype.value_or(sample.dtype) == sample.dtype) return;
+  const bool is_only = model.inputs.size() == 1;
+  const std::string which = is_only ? "the model " + model.name : "the input " + in_quotes(input.name);
+  if (!is_shape) {
+    config::fail_at(
+        where, which + " takes samples of " + to_string(Shape(input.shape)) + ", these are " + to_string(sample.shape));
+  }
+  config::fail_at(where, which + " takes samples of " + std::string(name_of(*input.dtype)) + ", these are " +
+                             std::string(name_of(sample.dtype)));
 }
 
 // The outputs that a layer takes, and the layers they are of.
 struct LayerInputs {
   std::vector<ValueId> values;
-  std::vector<const LayerSpec*> producers;
+  std::vector<std::string> producers;  // for messages
 };
 
 ValueId build_layer(Graph& graph, const LayerSpec& layer, const LayerInputs& inputs, std::size_t index,
@@ -71,30 +82,54 @@ ValueId build_layer(Graph& graph, const LayerSpec& layer, const LayerInputs& inp
   }
 }
 
-ValueId build(Graph& graph, const ModelSpec& model, ValueId x, const ForwardOptions& options, const Sources& sources) {
+std::vector<std::string> names_of(const std::vector<InputValue>& inputs) {
+  std::vector<std::string> names;
+  for (const InputValue& input : inputs) names.push_back(input.name);
+  return names;
+}
+
+// The name of a layer or an input and its place, for messages.
+std::string source_text(const ModelSpec& model, int source) {
+  if (source >= 0) {
+    const LayerSpec& layer = model.layers[static_cast<std::size_t>(source)];
+    return "'" + layer.name + "' in line " + std::to_string(layer.where.line);
+  }
+  if (model.inputs.size() == 1) return "the model's input";
+  return "the model's input " + in_quotes(model.inputs[config::input_number(source)].name);
+}
+
+std::vector<ValueId> build(Graph& graph, const ModelSpec& model, const std::vector<InputValue>& given,
+                           const ForwardOptions& options, const Sources& sources) {
   config::Diagnostics diagnostics;
   for (const LayerSpec& layer : model.layers) config::check_layer(layer, diagnostics);
   const config::LayerOrder order = config::order_layers(model, diagnostics);
   diagnostics.throw_if_any();
-  const Shape& shape = graph.value(x).type.shape;
-  const Shape sample(shape.begin() + (shape.empty() ? 0 : 1), shape.end());
-  check_input(model, sample);
-  require_sane_size(sample);
+  std::vector<ValueId> samples;
+  for (const std::size_t number : matched_inputs(model, names_of(given))) {
+    const ValueId x = given[number].value;
+    const TensorType& type = graph.value(x).type;
+    const Shape sample(type.shape.begin() + (type.shape.empty() ? 0 : 1), type.shape.end());
+    check_input(model, model.inputs[samples.size()], {type.dtype, sample});
+    require_sane_size(sample);
+    samples.push_back(x);
+  }
 
-  std::vector<ValueId> outputs(model.layers.size(), graph::kNoValue);
+  std::vector<ValueId> values(model.layers.size(), graph::kNoValue);
   for (const std::size_t i : order.order) {
     LayerInputs inputs;
     for (const int input : order.inputs[i]) {
-      const bool own = input == config::kModelInput;
-      inputs.values.push_back(own ? x : outputs[static_cast<std::size_t>(input)]);
-      inputs.producers.push_back(own ? nullptr : &model.layers[static_cast<std::size_t>(input)]);
+      inputs.values.push_back(input < 0 ? samples[config::input_number(input)]
+                                        : values[static_cast<std::size_t>(input)]);
+      inputs.producers.push_back(source_text(model, input));
     }
-    outputs[i] = build_layer(graph, model.layers[i], inputs, i, options, sources);
+    values[i] = build_layer(graph, model.layers[i], inputs, i, options, sources);
   }
   if (options.layers != nullptr) {
-    for (std::size_t i = 0; i < outputs.size(); ++i) options.layers->emplace(model.layers[i].name, outputs[i]);
+    for (std::size_t i = 0; i < values.size(); ++i) options.layers->emplace(model.layers[i].name, values[i]);
   }
-  return outputs.back();
+  std::vector<ValueId> outputs;
+  for (const std::size_t output : order.outputs) outputs.push_back(values[output]);
+  return outputs;
 }
 
 using ByLayer = std::vector<std::vector<Parameter>>;
@@ -104,9 +139,18 @@ struct LayerTensors {
   ByLayer parameters, buffers;
 };
 
-LayerTensors tensors_by_layer(const ModelSpec& model, const Shape& sample_shape) {
+// Values for a batch of one.
+std::vector<InputValue> single_rows(Graph& graph, const SampleTypes& samples) {
+  std::vector<InputValue> inputs;
+  for (const auto& [name, type] : samples) {
+    inputs.push_back({name, graph.add_value("x", {type.dtype, batch_shape(type.shape, 1)}, graph::Storage::data)});
+  }
+  return inputs;
+}
+
+LayerTensors tensors_by_layer(const ModelSpec& model, const SampleTypes& samples) {
   Graph scratch;
-  const ValueId x = scratch.add_value("x", {DType::f32, batch_shape(sample_shape, 1)}, graph::Storage::arena);
+  const std::vector<InputValue> inputs = single_rows(scratch, samples);
   LayerTensors found{ByLayer(model.layers.size()), ByLayer(model.layers.size())};
   const auto record = [&scratch](ByLayer& to, graph::Storage storage) {
     return [&scratch, &to, storage](std::size_t layer, Parameter tensor) {
@@ -115,7 +159,7 @@ LayerTensors tensors_by_layer(const ModelSpec& model, const Shape& sample_shape)
       return value;
     };
   };
-  build(scratch, model, x, {.training = false},
+  build(scratch, model, inputs, {.training = false},
         {record(found.parameters, graph::Storage::parameters), record(found.buffers, graph::Storage::state)});
   return found;
 }
@@ -167,35 +211,53 @@ TensorSource given(const Graph& graph, const ModelSpec& model, const ByLayer& by
 
 }  // namespace
 
-std::vector<Parameter> model_parameters(const ModelSpec& model, const Shape& sample_shape) {
-  return flattened(tensors_by_layer(model, sample_shape).parameters);
+std::vector<std::size_t> matched_inputs(const ModelSpec& model, const std::vector<std::string>& names) {
+  if (model.inputs.size() == 1 && names.size() == 1) return {0};
+  std::vector<std::size_t> numbers;
+  for (const InputSpec& input : model.inputs) {
+    const auto found = std::ranges::find(names, input.name);
+    if (found == names.end()) {
+      config::fail_at(input.where.line > 0 ? input.where : SourceLocation{model.file.string(), 0, 0},
+                      "the model " + model.name + " takes the input " + in_quotes(input.name) + ", and the data has " +
+                          (names.empty() ? "none" : join(names, ", ")) + did_you_mean(input.name, names));
+    }
+    numbers.push_back(static_cast<std::size_t>(found - names.begin()));
+  }
+  return numbers;
 }
 
-std::vector<Parameter> model_buffers(const ModelSpec& model, const Shape& sample_shape) {
-  return flattened(tensors_by_layer(model, sample_shape).buffers);
+std::vector<Parameter> model_parameters(const ModelSpec& model, const SampleTypes& samples) {
+  return flattened(tensors_by_layer(model, samples).parameters);
 }
 
-ValueId build_forward(Graph& graph, const ModelSpec& model, ValueId x, const std::vector<ValueId>& parameters,
-                      const ForwardOptions& options) {
-  const Shape shape = graph.value(x).type.shape;
-  const LayerTensors tensors = tensors_by_layer(model, Shape(shape.begin() + (shape.empty() ? 0 : 1), shape.end()));
-  return build(graph, model, x, options,
+std::vector<Parameter> model_buffers(const ModelSpec& model, const SampleTypes& samples) {
+  return flattened(tensors_by_layer(model, samples).buffers);
+}
+
+std::vector<ValueId> build_forward(Graph& graph, const ModelSpec& model, const std::vector<InputValue>& inputs,
+                                   const std::vector<ValueId>& parameters, const ForwardOptions& options) {
+  SampleTypes samples;
+  for (const auto& [name, value] : inputs) {
+    const TensorType& type = graph.value(value).type;
+    samples.push_back({name, {type.dtype, Shape(type.shape.begin() + (type.shape.empty() ? 0 : 1), type.shape.end())}});
+  }
+  const LayerTensors tensors = tensors_by_layer(model, samples);
+  return build(graph, model, inputs, options,
                {given(graph, model, tensors.parameters, parameters, "parameter"),
                 given(graph, model, tensors.buffers, options.buffers, "buffer")});
 }
 
-Shape output_shape(const ModelSpec& model, const Shape& sample) {
-  graph::Graph g;
+Shape output_shape(const ModelSpec& model, const SampleTypes& samples) {
+  Graph g;
   const auto values = [&](const std::vector<Parameter>& tensors, graph::Storage storage) {
-    std::vector<graph::ValueId> ids;
+    std::vector<ValueId> ids;
     for (const Parameter& t : tensors) ids.push_back(g.add_value(t.name, {DType::f32, t.shape}, storage));
     return ids;
   };
-  const graph::ValueId x = g.add_value("x", {DType::f32, batch_shape(sample, 1)}, graph::Storage::data);
-  const std::vector<graph::ValueId> parameters = values(model_parameters(model, sample), graph::Storage::parameters);
+  const std::vector<ValueId> parameters = values(model_parameters(model, samples), graph::Storage::parameters);
   const ForwardOptions options{.training = false,
-                               .buffers = values(model_buffers(model, sample), graph::Storage::state)};
-  return g.value(build_forward(g, model, x, parameters, options)).type.shape;
+                               .buffers = values(model_buffers(model, samples), graph::Storage::state)};
+  return g.value(build_forward(g, model, single_rows(g, samples), parameters, options).front()).type.shape;
 }
 
 namespace {

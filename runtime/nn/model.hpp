@@ -27,15 +27,37 @@ struct Parameter {
   std::string layer = {};  // whose it is
 };
 
-// A model's parameters for a given input, in the order of their layers. Throws ConfigError with the layer and both
+// A sample of one of a model's inputs. Names count where there are several; the only one may have any name.
+struct SampleType {
+  std::string name = {};
+  TensorType type;
+};
+using SampleTypes = std::vector<SampleType>;
+// The sample of a model that has one input of f32.
+inline SampleTypes one_sample(const Shape& shape) { return {{.type = {DType::f32, shape}}}; }
+
+// The number of the sample for each input of a model, by its name. Samples that the model has no input for are left
+// out. Throws ConfigError, with the place of the input, if there is none.
+std::vector<std::size_t> matched_inputs(const ModelSpec& model, const std::vector<std::string>& names);
+
+// A model's parameters for given samples, in the order of their layers. Throws ConfigError with the layer and both
 // shapes if they do not fit, or with the layers of a cycle.
-std::vector<Parameter> model_parameters(const ModelSpec& model, const Shape& sample_shape);
+std::vector<Parameter> model_parameters(const ModelSpec& model, const SampleTypes& samples);
+inline std::vector<Parameter> model_parameters(const ModelSpec& model, const Shape& sample) {
+  return model_parameters(model, one_sample(sample));
+}
 
 // And its buffers: what layers keep from step to step beside them, such as the running statistics of batch norm.
-std::vector<Parameter> model_buffers(const ModelSpec& model, const Shape& sample_shape);
+std::vector<Parameter> model_buffers(const ModelSpec& model, const SampleTypes& samples);
+inline std::vector<Parameter> model_buffers(const ModelSpec& model, const Shape& sample) {
+  return model_buffers(model, one_sample(sample));
+}
 
-// The shape of the last layer's output for one sample, [1, ...]. Throws like model_parameters().
-Shape output_shape(const ModelSpec& model, const Shape& sample);
+// The shape of the first output for one sample, [1, ...]. Throws like model_parameters().
+Shape output_shape(const ModelSpec& model, const SampleTypes& samples);
+inline Shape output_shape(const ModelSpec& model, const Shape& sample) {
+  return output_shape(model, one_sample(sample));
+}
 
 struct ForwardOptions {
   bool training = true;
@@ -52,10 +74,17 @@ struct ForwardOptions {
   std::map<std::string, graph::ValueId>* layers = nullptr;  // where given: each layer's output, by its name
 };
 
-// Appends the model to the graph: x [N, sample...] to the last layer's output. `parameters` are values of
-// model_parameters' shapes, in its order.
-graph::ValueId build_forward(graph::Graph& graph, const ModelSpec& model, graph::ValueId x,
-                             const std::vector<graph::ValueId>& parameters, const ForwardOptions& options);
+// A value [N, sample...] for an input, by its name as in SampleType.
+struct InputValue {
+  std::string name = {};
+  graph::ValueId value = graph::kNoValue;
+};
+
+// Appends the model to the graph and returns its outputs, in their order. `parameters` are values of model_parameters'
+// shapes, in its order.
+std::vector<graph::ValueId> build_forward(graph::Graph& graph, const ModelSpec& model,
+                                          const std::vector<InputValue>& inputs,
+                                          const std::vector<graph::ValueId>& parameters, const ForwardOptions& options);
 
 // The first values of a parameter or buffer, a function of seed and `index` (its place among the model's parameters)
 // alone: computed on the host with random.h, so that they are the same bits on every backend.

@@ -154,10 +154,12 @@ std::vector<std::string> names_in(const Member& member) {
   return member.list([](const Member& one) { return one.text(); }, kMostInfoNames);
 }
 
-// Throws if an input has no numbers to be normalised by, or other than one for each channel or column.
+// Throws if an input is normalised by other than one number for each channel or column.
 void require_input(const Member& member, const Field& input) {
   member["shape"].require(!input.type.shape.empty() && input.type.elements() > 0, "1 to 7 dimensions of a sample");
   const auto channels = static_cast<std::size_t>(input.type.shape.front());
+  const bool is_normalised = !input.mean.empty() || !input.stddev.empty();
+  if (!is_normalised && input.type.dtype != DType::f32) return;
   const std::string each = std::to_string(channels) + " numbers, one for each channel or feature";
   member["mean"].require(input.mean.size() == channels, each);
   member["stddev"].require(

@@ -21,7 +21,7 @@ using graph::ValueId;
 
 namespace {
 
-bool ends_in(const Experiment& experiment, const char* type) { return experiment.model.layers.back().type == type; }
+bool ends_in(const Experiment& experiment, const char* type) { return experiment.model.output_layer().type == type; }
 
 bool knows_labels(LossKind kind) { return kind == LossKind::cross_entropy || kind == LossKind::hinge; }
 
@@ -36,7 +36,7 @@ bool one_for_two(const TensorType& output, const TaskContext& c) {
 
 void require_class_outputs(const Graph& g, const TaskContext& c, ValueId output) {
   const TensorType& type = g.value(output).type;
-  const LayerSpec& last = c.experiment.model.layers.back();
+  const LayerSpec& last = c.experiment.model.output_layer();
   const bool one = takes_one_output(c);
   if (type.shape.size() != 2 || (type.shape[1] != c.outputs && !(one && type.shape[1] == 1))) {
     const std::string rows = std::to_string(type.shape.empty() ? 0 : type.shape[0]);

@@ -57,22 +57,15 @@ ValueId add_loss_to_target(Graph& g, const LossConfig& loss, ValueId output, Val
 }
 
 bool ends_in_part_of_loss(const Experiment& experiment) {
-  const std::string& last = experiment.model.layers.back().type;
+  const std::string& last = experiment.model.output_layer().type;
   if (experiment.loss.type() == LossKind::binary_cross_entropy) return last == "sigmoid";
   return experiment.loss.type() == LossKind::cross_entropy && (last == "softmax" || last == "log_softmax");
 }
 
 ValueId add_loss_input(Graph& g, const Experiment& experiment, const ModelOutputs& outputs) {
   if (!ends_in_part_of_loss(experiment)) return outputs.last;
-  const std::vector<LayerSpec>& layers = experiment.model.layers;
-  const LayerSpec& last = layers.back();
-  std::string before;
-  if (!last.from.empty()) {
-    before = last.from.front();
-  } else if (layers.size() > 1) {
-    before = layers[layers.size() - 2].name;
-  }
-  const auto found = outputs.layers.find(before);
+  const LayerSpec& last = experiment.model.output_layer();
+  const auto found = outputs.layers.find(experiment.model.sources_of(last).front());
   if (found == outputs.layers.end()) {
     throw ConfigError(
         {{last.where, "the loss " + name_of(experiment.loss.type()) + " takes what goes into the last layer '" +
@@ -121,7 +114,7 @@ void require_outputs(const Graph& g, const Experiment& experiment, ValueId outpu
                      std::string_view outputs_are) {
   const TensorType& type = g.value(output).type;
   if (type.shape.size() == 2 && type.shape[1] == outputs) return;
-  const LayerSpec& last = experiment.model.layers.back();
+  const LayerSpec& last = experiment.model.output_layer();
   const std::string rows = std::to_string(type.shape.empty() ? 0 : type.shape[0]);
   throw ConfigError({{last.where, "the task " + experiment.task + " with the loss " + name_of(experiment.loss.type()) +
                                       " compares an output with each of the " + std::to_string(outputs) + " " +

@@ -207,7 +207,7 @@ tasks::FrozenFeatures load_trained(const FrozenRequest& request) {
   loaded.content = request.content;
   loaded.style = request.style;
   ModelSpec used = nn::model_up_to(trained.experiment.model, all_of(loaded.content, loaded.style));
-  used.input.clear();  // convolutions take any size
+  used.inputs.front().shape.clear();  // convolutions take any size
   std::vector<nn::Constant> values = filled("features", used, tensors, file);
   loaded.network = nn::frozen_network("features", std::move(used), seen, std::move(values));
   return loaded;

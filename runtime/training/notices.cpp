@@ -91,7 +91,7 @@ std::string single_number_notice(const Experiment& experiment, const Shape& samp
   const graph::ValueId x = g.add_value("x", {DType::f32, batch_shape(sample, 1)}, graph::Storage::data);
   const std::vector<graph::ValueId> parameters = values_of(nn::model_parameters(experiment.model, sample));
   const std::vector<graph::ValueId> buffers = values_of(nn::model_buffers(experiment.model, sample));
-  nn::build_forward(g, experiment.model, x, parameters, {.buffers = buffers});
+  nn::build_forward(g, experiment.model, {{.value = x}}, parameters, {.buffers = buffers});
   for (const graph::Node& node : g.nodes()) {
     if (node.op != GPUNN_OP_BATCH_NORM) continue;
     const Shape& shape = g.value(node.inputs[0]).type.shape;

@@ -19,7 +19,9 @@ namespace gpunn::training {
 
 namespace {
 
+// Integers have no normalisation.
 void take_as_is(Field& input) {
+  if (input.type.dtype != DType::f32) return;
   input.mean.assign(static_cast<std::size_t>(input.type.shape.front()), 0);
   input.stddev.assign(input.mean.size(), 1);
 }
@@ -27,6 +29,14 @@ void take_as_is(Field& input) {
 bool takes_raw_samples(const interchange::ImportedModel& imported) {
   const auto input = imported.metadata.find("input");
   return input != imported.metadata.end() && input->second == "raw";
+}
+
+const Shape& sample_of(const interchange::ImportedModel& imported) { return imported.inputs.front().sample.shape; }
+
+nn::SampleTypes samples_of(const interchange::ImportedModel& imported) {
+  nn::SampleTypes samples;
+  for (const interchange::ImportedInput& input : imported.inputs) samples.push_back({input.name, input.sample});
+  return samples;
 }
 
 ModelInfo info_of(const interchange::ImportedModel& imported, const std::filesystem::path& file) {
@@ -37,19 +47,35 @@ ModelInfo info_of(const interchange::ImportedModel& imported, const std::filesys
     } catch (const storage::ModelInfoFailure& failure) {
       throw Error(file.string() + ": what its metadata tell of the model: " + failure.what(), ExitCode::usage);
     }
-    if (imported.has_open_sizes) info.fields.input().type.shape = imported.sample;
-    if (info.fields.input().type.shape != imported.sample) {
-      throw Error(file.string() + ": its metadata tell of samples of " + to_string(info.fields.input().type.shape) +
-                      ", its graph takes " + to_string(imported.sample),
-                  ExitCode::usage);
+    const bool is_only = imported.inputs.size() == 1 && info.fields.of(Role::input).size() == 1;
+    for (Field& field : info.fields.fields) {
+      if (field.role != Role::input) continue;
+      const auto input = std::ranges::find(imported.inputs, field.name, &interchange::ImportedInput::name);
+      if (input == imported.inputs.end() && !is_only) continue;  // which the model does not use
+      const Shape& sample = is_only ? sample_of(imported) : input->sample.shape;
+      if (imported.has_open_sizes) field.type.shape = sample;
+      if (field.type.shape != sample) {
+        throw Error(file.string() + ": its metadata tell of samples of " + to_string(field.type.shape) +
+                        ", its graph takes " + to_string(sample),
+                    ExitCode::usage);
+      }
+      // A graph that takes raw samples normalises them by nodes of its own, which are layers here.
+      if (takes_raw_samples(imported)) take_as_is(field);
     }
-    // A graph that takes raw samples normalises them by nodes of its own, which are layers here.
-    if (takes_raw_samples(imported)) take_as_is(info.fields.input());
     return info;
   }
-  info.fields.input().name = imported.input;
-  info.fields.input().type = {DType::f32, imported.sample};
-  take_as_is(info.fields.input());
+  std::erase_if(info.fields.fields, [](const Field& field) { return field.role == Role::input; });
+  for (const interchange::ImportedInput& input : imported.inputs) {
+    const bool is_integer = input.sample.dtype == DType::i32 || input.sample.dtype == DType::i64;
+    Field field{.name = input.name,
+                .role = Role::input,
+                .kind = is_integer                       ? "tokens"
+                        : input.sample.shape.size() == 3 ? "image"
+                                                         : "numbers",
+                .type = input.sample};
+    take_as_is(field);
+    info.fields.fields.insert(info.fields.fields.end() - 1, std::move(field));  // in front of the target
+  }
   return info;
 }
 
@@ -65,8 +91,9 @@ bool same_layers(const ModelSpec& a, const ModelSpec& b) {
 
 // Whether the layers of a file that leaves the size of its images open are those for every size.
 bool has_layers_for_any_size(const interchange::ImportedModel& imported, const std::filesystem::path& file) {
-  if (!imported.has_open_sizes || imported.sample.size() != 3) return false;
-  const std::vector<int64_t> other = {2 * imported.sample[1], 4 * imported.sample[2]};
+  const Shape& sample = sample_of(imported);
+  if (!imported.has_open_sizes || imported.inputs.size() != 1 || sample.size() != 3) return false;
+  const std::vector<int64_t> other = {2 * sample[1], 4 * sample[2]};
   try {
     return same_layers(imported.model, interchange::import_onnx(file, {.image_size = other}).model);
   } catch (const Error&) {  // no images of that size
@@ -77,7 +104,7 @@ bool has_layers_for_any_size(const interchange::ImportedModel& imported, const s
 // The loss, if it gives the outputs their meaning.
 std::string loss_text(const interchange::ImportedModel& imported, const ModelInfo& info) {
   const std::optional<LossKind> loss = tasks::find(info.task).implied_loss(
-      nn::output_shape(imported.model, imported.sample), info.fields.target().count());
+      nn::output_shape(imported.model, samples_of(imported)), info.fields.target().count());
   return loss ? "loss: " + tasks::name_of(*loss) + "\n" : "";
 }
 
@@ -139,7 +166,7 @@ TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, std::vector<
   interchange::ImportedModel imported =
       interchange::import_onnx(file, {.input_shape = take_input_shape(overrides), .image_size = image_size});
   TrainedFile result{.file = file, .checkpoint = {}, .experiment = {}, .names_data = false};
-  if (image_size.empty() && has_layers_for_any_size(imported, file)) imported.model.input.clear();
+  if (image_size.empty() && has_layers_for_any_size(imported, file)) imported.model.inputs.front().shape.clear();
   const bool tells_itself = imported.metadata.contains("model");
   ModelInfo info = info_of(imported, file);
   result.experiment =
@@ -154,8 +181,9 @@ TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, std::vector<
   if (tells_itself && experiment.data.stddev.empty()) experiment.data.stddev = info.fields.input().stddev;
   std::map<std::string, const interchange::ImportedTensor*> found;
   for (const interchange::ImportedTensor& tensor : imported.tensors) found[tensor.name] = &tensor;
-  result.checkpoint.parameters = in_order(nn::model_parameters(experiment.model, imported.sample), found);
-  result.checkpoint.buffers = in_order(nn::model_buffers(experiment.model, imported.sample), found);
+  const nn::SampleTypes samples = samples_of(imported);
+  result.checkpoint.parameters = in_order(nn::model_parameters(experiment.model, samples), found);
+  result.checkpoint.buffers = in_order(nn::model_buffers(experiment.model, samples), found);
   result.checkpoint.model = std::move(info);
   result.checkpoint.backend = experiment.backend;
   result.checkpoint.experiment = resolved_yaml(experiment);

@@ -80,7 +80,7 @@ tasks::ModelOutputs add_model(Graph& g, const ProgramContext& c, ValueId x, cons
   std::set<std::size_t> wide;
   options.wide = &wide;
   const std::size_t first = g.nodes().size();
-  outputs.last = nn::build_forward(g, c.experiment.model, x, parameters, options);
+  outputs.last = nn::build_forward(g, c.experiment.model, {{.value = x}}, parameters, options).front();
   if (const std::optional<DType> half = half_of(c.experiment.precision)) {
     outputs.last = compiler::use_half_precision(g, first, *half, outputs.last, wide);
   }

@@ -69,7 +69,7 @@ std::vector<RecomputedStage> recomputed_stages(const Experiment& experiment,
   }
   append_pieces(stages, run, bytes);
   if (experiment.model.layers.empty()) return stages;
-  const std::string& last = experiment.model.layers.back().name;
+  const std::string& last = experiment.model.output_layer().name;
   std::erase_if(stages, [&](const RecomputedStage& stage) { return stage.layers.back() == last; });
   return stages;
 }

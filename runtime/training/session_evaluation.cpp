@@ -39,7 +39,7 @@ class Temporaries {
 
 }  // namespace
 
-bool Session::has_loss() const { return task().trains_layer(experiment_->model.layers.back().type); }
+bool Session::has_loss() const { return task().trains_layer(experiment_->model.output_layer().type); }
 
 // Counted in batches.
 LongWork Session::evaluation_work() const {

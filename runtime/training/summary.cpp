@@ -49,7 +49,7 @@ Experiment experiment_around(const std::filesystem::path& model, const std::vect
   const std::string text = "model: {file: '" + quoted + "'}\ndata: ";
   Experiment experiment = parse_experiment(text + "points\n", model.string(), overrides);
   for (const tasks::Task* task : tasks::all()) {
-    if (!task->is_of_layer(experiment.model.layers.back().type) || task->name() == experiment.task) continue;
+    if (!task->is_of_layer(experiment.model.output_layer().type) || task->name() == experiment.task) continue;
     return parse_experiment("task: " + std::string(task->name()) + "\n" + text + "drawn_digits\n", model.string(),
                             overrides);
   }
@@ -77,7 +77,7 @@ ForwardPass forward_pass(const Experiment& experiment, const Shape& sample) {
   };
   const std::vector<ValueId> parameters = values(nn::model_parameters(experiment.model, sample), Storage::parameters);
   std::map<std::string, ValueId> layers;
-  nn::build_forward(g, experiment.model, x, parameters,
+  nn::build_forward(g, experiment.model, {{.value = x}}, parameters,
                     {.training = true,
                      .seed = experiment.seed,
                      .step = step,
@@ -154,7 +154,7 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
       training::lay_out(nn::model_buffers(experiment.model, sample), kWithoutGaps);
   training::frozen_norms(experiment, layout.parameters, layout.rules, buffers.parameters);
   const ForwardPass forward = forward_pass(experiment, sample);
-  const std::string& last = experiment.model.layers.back().type;
+  const std::string& last = experiment.model.output_layer().type;
   const bool trains = tasks::find(experiment.task).trains_layer(last) && data.trains;
   const Graph step = trains ? training::training_program({.experiment = experiment,
                                                           .layout = layout,
@@ -241,13 +241,13 @@ SummaryReport summarize(const SummaryRequest& request) {
                                             : load_experiment(request.file, request.overrides);
   if (!request.input.empty()) return summarize_without_data(experiment, request.input);
   if (!model_alone) return summarize_with_data(experiment);
-  if (experiment.model.input.empty()) {
+  if (experiment.model.inputs.front().shape.empty()) {
     throw Error(request.file.string() +
                     ": a model without data, and it names no input: give the shape of a sample, as "
                     "--input 3,224,224",
                 ExitCode::usage);
   }
-  return summarize_without_data(experiment, experiment.model.input);
+  return summarize_without_data(experiment, experiment.model.inputs.front().shape);
 }
 
 }  // namespace gpunn

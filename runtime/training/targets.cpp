@@ -25,16 +25,16 @@ void require_targets(const Experiment& experiment, const Dataset& dataset) {
   throw Error(experiment.file.string() + ": " + data::described(dataset) + " has " +
                   fields::kind_of(target).of_sample(target) + ", the task " + experiment.task + " with the loss " +
                   tasks::name_of(experiment.loss.type()) + " learns " + std::string(task.target()) +
-                  ", which the last layer '" + experiment.model.layers.back().name + "' gives; set task: " + fitting +
+                  ", which the last layer '" + experiment.model.output_layer().name + "' gives; set task: " + fitting +
                   ", or choose data with " + std::string(task.target()),
               ExitCode::usage);
 }
 
 void require_samples(const Experiment& experiment, const Dataset& dataset) {
   const ModelSpec& model = experiment.model;
-  const Shape sample = sample_shape(dataset);
-  if (model.input.empty() || model.input == sample) return;
-  throw Error(model.file.string() + ": the model " + model.name + " takes samples of " + to_string(Shape(model.input)) +
+  const Shape sample = sample_shape(dataset), &wanted = model.inputs.front().shape;
+  if (wanted.empty() || wanted == sample) return;
+  throw Error(model.file.string() + ": the model " + model.name + " takes samples of " + to_string(wanted) +
                   "; those of " + data::described(dataset) + " are " + to_string(sample),
               ExitCode::usage);
 }

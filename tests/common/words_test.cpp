@@ -62,7 +62,7 @@ TEST_CASE("a part of a word finds it, or several") {
 
 TEST_CASE("advice says in a sentence what this version does not serve") {
   CHECK(advice("relv", {"relu", "linear"}) == "; did you mean 'relu'?");
-  CHECK_THAT(advice("embedding", {"linear", "relu"}), Contains(". This version has no embedding layer"));
+  CHECK_THAT(advice("transformer", {"linear", "relu"}), Contains(". A transformer's block is multi_head_attention"));
   CHECK_THAT(advice("devices", {"device"}), Contains(". How many devices train together"));
   CHECK_THAT(advice("mse", {"cross_entropy", "mean_squared_error"}), Contains("; did you mean 'mean_squared_error'?"));
   CHECK_THAT(std::string(explanation(".onnx")), Contains("is a trained model"));

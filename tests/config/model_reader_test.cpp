@@ -15,6 +15,12 @@ ModelSpec read_model(const std::string& layers, const std::string& head = "") {
   return load_experiment(folder.write("e.yaml", "model: m.yaml\ndata: points\n")).model;
 }
 
+std::vector<std::string> outputs(const ModelSpec& model) {
+  std::vector<std::string> result;
+  for (const OutputSpec& output : model.outputs) result.push_back(output.name + "=" + output.layer);
+  return result;
+}
+
 std::vector<std::string> names(const ModelSpec& model) {
   std::vector<std::string> result;
   for (const LayerSpec& layer : model.layers) result.push_back(layer.name);
@@ -67,12 +73,79 @@ TEST_CASE("repeats are unrolled, their names numbered") {
 }
 
 TEST_CASE("a model's input") {
-  CHECK(read_model("  - relu\n", "input: [1, 28, $s]\nparameters: {s: 14}\n").input == std::vector<int64_t>{1, 28, 14});
-  CHECK(read_model("  - relu\n", "input: 784\n").input == std::vector<int64_t>{784});
+  CHECK(read_model("  - relu\n", "input: [1, 28, $s]\nparameters: {s: 14}\n").inputs[0].shape ==
+        std::vector<int64_t>{1, 28, 14});
+  CHECK(read_model("  - relu\n", "input: 784\n").inputs[0].shape == std::vector<int64_t>{784});
   CHECK(
       model_errors_of("input: [1, 0]\nlayers: [relu]") ==
       Texts{"e.yaml:2:10: input: expected [channels, rows, columns] or [features], integers of at least 1 and at most "
             "65536"});
+}
+
+TEST_CASE("a model names its inputs") {
+  const ModelSpec model = read_model(
+      "  - flatten: {from: image}\n  - op: {op: copy, from: words}\n  - concat: {from: [flatten1, op1, row]}\n",
+      "parameters: {s: 14}\ninputs:\n  image: [1, 28, $s]\n  words: {shape: 16, type: i32}\n  row: data\n");
+  REQUIRE(model.inputs.size() == 3);
+  CHECK(model.inputs[0].name == "image");
+  CHECK(model.inputs[0].shape == std::vector<int64_t>{1, 28, 14});
+  CHECK_FALSE(model.inputs[0].dtype);
+  CHECK(model.inputs[1].name == "words");
+  CHECK(model.inputs[1].shape == std::vector<int64_t>{16});
+  CHECK(model.inputs[1].dtype == DType::i32);
+  CHECK(model.inputs[2].shape.empty());
+  CHECK(model.inputs[2].where.line == 5);
+  CHECK(model.layers[0].from == Texts{"image"});
+}
+
+TEST_CASE("the first layer takes the first input, and a block's input is its own") {
+  const ModelSpec model = read_model(
+      "  - part: {name: left}\n  - part: {name: right, from: b}\n  - add: {from: [left, right]}\n",
+      "inputs: {a: data, b: data}\nblocks:\n  part:\n    layers:\n      - relu\n      - add: {from: [relu1, input]}\n");
+  CHECK(model.layers[0].from.empty());
+  CHECK(model.layers[1].from == Texts{"left.relu1", "a"});
+  CHECK(model.layers[2].from == Texts{"b"});
+  CHECK(model.layers[3].from == Texts{"right.relu1", "b"});
+}
+
+TEST_CASE("a model names its outputs") {
+  const std::string part = "blocks:\n  part:\n    layers: [relu]\n";
+  const std::string layers = "  - part: {name: left}\n  - tanh: {name: right, from: input}\n";
+  CHECK(outputs(read_model(layers, part + "outputs: [right, left]\n")) == Texts{"right=right", "left=left.relu1"});
+  CHECK(outputs(read_model(layers, part + "outputs: {a: right, b: left, c: right}\n")) ==
+        Texts{"a=right", "b=left.relu1", "c=right"});
+  const ModelSpec one = read_model(layers + "  - relu: {from: left}\n", part + "outputs: [left, right, relu1]\n");
+  CHECK(one.output_layer().name == "left.relu1");
+  CHECK(one.sources_of(one.layers.back()) == Texts{"left.relu1"});
+  CHECK(read_model("  - relu\n  - tanh\n").output_layer().name == "tanh1");
+}
+
+TEST_CASE("mistakes in inputs and outputs have their places") {
+  CHECK(model_errors_of("inputs: {a: 3, b: 3}\nlayers:\n  - relu: {from: a}") ==
+        Texts{"e.yaml:2:18: the input 'b' leads nowhere: the output 'relu1' does not depend on it"});
+  CHECK(model_errors_of("inputs: {a: 3, b: 3}\nlayers:\n  - add: {from: [a, c]}") ==
+        Texts{"e.yaml:4:7: add 'add1' comes from 'c', which no layer is called; known: a, b, add1"});
+  CHECK(model_errors_of("inputs: {image: 3}\nlayers:\n  - relu: {from: input}")
+            .front()
+            .starts_with("e.yaml:4:7: relu 'relu1' comes from 'input', which no layer is called"));
+  CHECK(model_errors_of("inputs: {image: 3}\nlayers:\n  - relu: {name: image}") ==
+        Texts{"e.yaml:4:20: an input of the model is called 'image'; give the layer another name"});
+  CHECK(model_errors_of("inputs: {image: {shap: 3, type: i33}}\nlayers: [relu]") ==
+        Texts{"e.yaml:2:20: unknown key 'shap' in the input 'image'; did you mean 'shape'?",
+              "e.yaml:2:35: type: expected f32, i32, i64, u8 or data, found 'i33'; did you mean 'i32'?"});
+  CHECK(model_errors_of("input: 3\ninputs: {image: 3}\nlayers: [relu]") ==
+        Texts{"e.yaml:3:11: inputs: the model also has 'input'; leave one of the two out"});
+  CHECK(model_errors_of("inputs: image\nlayers: [relu]") ==
+        Texts{"e.yaml:2:11: inputs: expected a map of 1 to 64 names, each with a shape or 'data', found 'image'"});
+  CHECK(
+      model_errors_of("layers: [relu, tanh]\noutputs: [relu1, relv1]") ==
+      Texts{"e.yaml:3:20: an output of the model comes from 'relv1', which no layer is called; did you mean 'relu1'?"});
+  CHECK(model_errors_of("layers: [relu, tanh]\noutputs: [tanh1, tanh1]") ==
+        Texts{"e.yaml:3:20: outputs: 'tanh1' is there twice"});
+  CHECK(model_errors_of("layers: [relu, tanh]\noutputs: input") ==
+        Texts{"e.yaml:3:12: outputs: 'input' is an input; an output is a layer"});
+  CHECK(model_errors_of("layers:\n  - relu: {name: a}\n  - relu: {name: dead}\n  - tanh: {name: b, from: a}\n"
+                        "outputs: [a, b]") == Texts{"e.yaml:4:7: relu 'dead' leads nowhere: no output depends on it"});
 }
 
 TEST_CASE("unknown layers and parameters suggest what was meant") {

@@ -12,7 +12,17 @@ namespace {
 void check_same(const ModelSpec& a, const ModelSpec& b) {
   CHECK(a.name == b.name);
   CHECK(a.parameters == b.parameters);
-  CHECK(a.input == b.input);
+  REQUIRE(a.outputs.size() == b.outputs.size());
+  for (std::size_t i = 0; i < a.outputs.size(); ++i) {
+    CHECK(a.outputs[i].name == b.outputs[i].name);
+    CHECK(a.outputs[i].layer == b.outputs[i].layer);
+  }
+  REQUIRE(a.inputs.size() == b.inputs.size());
+  for (std::size_t i = 0; i < a.inputs.size(); ++i) {
+    CHECK(a.inputs[i].name == b.inputs[i].name);
+    CHECK(a.inputs[i].shape == b.inputs[i].shape);
+    CHECK(a.inputs[i].dtype == b.inputs[i].dtype);
+  }
   REQUIRE(a.layers.size() == b.layers.size());
   for (std::size_t i = 0; i < a.layers.size(); ++i) {
     CHECK(a.layers[i].type == b.layers[i].type);
@@ -48,6 +58,21 @@ TEST_CASE("the shipped experiments survive being resolved") {
     if (entry.path().extension() != ".yaml") continue;
     check_round_trip(load_experiment(entry.path()));
   }
+}
+
+TEST_CASE("a model with several inputs and outputs survives") {
+  check_round_trip(parse_experiment(R"(
+model:
+  inputs: {image: [3, 8, 8], "7": {shape: data, type: i32}, row: data}
+  layers:
+    - flatten: {from: image}
+    - op: {name: words, op: copy, from: "7"}
+    - concat: {name: all, from: [flatten1, words, row]}
+    - linear: {name: second, units: 2}
+  outputs: {second: second, "x:0": all, last: second}
+data: points
+)",
+                                    "e.yaml"));
 }
 
 TEST_CASE("an experiment with everything survives") {

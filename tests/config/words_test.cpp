@@ -143,7 +143,7 @@ TEST_CASE("what this version does not serve is said where it is asked for") {
     REQUIRE(errors.size() == 1);
     CHECK_THAT(errors.front(), Contains(sentence));
   }
-  CHECK_THAT(layer_advice_on("embedding: {units: 3}"), Contains("no embedding layer"));
+  CHECK_THAT(layer_advice_on("token_embedding: {width: 3}"), Contains("did you mean 'embedding'?"));
   CHECK_THAT(layer_advice_on("simple_rnn: {units: 3}"), Contains("did you mean 'rnn'?"));
   CHECK_THAT(layer_advice_on("transformer_encoder: {}"), Contains("models/vit.yaml has one"));
   CHECK_THAT(layer_advice_on("self_attention: {heads: 2}"), Contains("did you mean 'multi_head_attention'?"));

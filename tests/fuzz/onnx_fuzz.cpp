@@ -12,7 +12,9 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t bytes) {
     gpunn::config::Diagnostics diagnostics;
     for (const gpunn::LayerSpec& layer : imported.model.layers) gpunn::config::check_layer(layer, diagnostics);
     diagnostics.throw_if_any();
-    gpunn::nn::output_shape(imported.model, imported.sample);
+    gpunn::nn::SampleTypes samples;
+    for (const auto& [name, sample] : imported.inputs) samples.push_back({name, sample});
+    gpunn::nn::output_shape(imported.model, samples);
   });
   return 0;
 }

@@ -49,7 +49,7 @@ graph::Graph forward(const ModelSpec& model) {
   for (const nn::Parameter& one : nn::model_buffers(model, {1, 28, 28})) {
     buffers.push_back(g.add_value(one.name, {DType::f32, one.shape}, graph::Storage::state));
   }
-  nn::build_forward(g, model, x, parameters, {.training = false, .buffers = buffers});
+  nn::build_forward(g, model, {{.value = x}}, parameters, {.training = false, .buffers = buffers});
   return g;
 }
 

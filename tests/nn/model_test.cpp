@@ -344,11 +344,105 @@ TEST_CASE("wrong parameters are refused") {
   const auto w = graph.add_value("w", {DType::f32, {4, 3}}, graph::Storage::parameters);
   const auto b = graph.add_value("b", {DType::f32, {5}}, graph::Storage::parameters);
   const ModelSpec model = model_of("linear: {units: 4}");
-  CHECK_THROWS_WITH(nn::build_forward(graph, model, x, {w}, {}), Contains("has 2 parameters, 1 were given"));
-  CHECK_THROWS_WITH(nn::build_forward(graph, model, x, {w, b}, {}),
+  CHECK_THROWS_WITH(nn::build_forward(graph, model, {{.value = x}}, {w}, {}),
+                    Contains("has 2 parameters, 1 were given"));
+  CHECK_THROWS_WITH(nn::build_forward(graph, model, {{.value = x}}, {w, b}, {}),
                     Contains("the parameter linear1.bias must be f32[4], is f32[5]"));
 }
 
 TEST_CASE("each layer of the table can be built") {
   for (const std::string& name : config::layer_type_names()) CHECK(nn::layer_function(name) != nullptr);
+}
+
+namespace {
+
+// A graph with a model on batches of two, one for each sample.
+struct BuiltOfSeveral {
+  graph::Graph graph;
+  std::vector<graph::ValueId> outputs;
+
+  BuiltOfSeveral(const ModelSpec& model, const nn::SampleTypes& samples) {
+    std::vector<nn::InputValue> inputs;
+    for (const auto& [name, type] : samples) {
+      inputs.push_back({name, graph.add_value(name, {type.dtype, batch_shape(type.shape, 2)}, graph::Storage::data)});
+    }
+    std::vector<graph::ValueId> parameters;
+    for (const nn::Parameter& one : nn::model_parameters(model, samples)) {
+      parameters.push_back(graph.add_value(one.name, {DType::f32, one.shape}, graph::Storage::parameters));
+    }
+    outputs = nn::build_forward(graph, model, inputs, parameters, {.training = false});
+  }
+};
+
+ModelSpec image_and_row(const std::string& outputs = "") {
+  return gpunn::parse_experiment(
+             "data: points\n"
+             "model:\n"
+             "  inputs: {image: [1, 2, 2], row: data, words: {shape: 3, type: i32}}\n"
+             "  layers:\n"
+             "    - flatten: {name: flat, from: image}\n"
+             "    - op: {name: numbers, op: copy, from: words}\n"
+             "    - concat: {name: all, from: [flat, row, numbers]}\n"
+             "    - linear: {name: last, units: 2}\n" +
+                 outputs,
+             "m")
+      .model;
+}
+
+std::string error_of(const ModelSpec& model, const nn::SampleTypes& samples) {
+  try {
+    nn::model_parameters(model, samples);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("a model takes its inputs by name, each of its type") {
+  const nn::SampleTypes samples = {{"words", {DType::i32, {3}}},
+                                   {"row", {DType::f32, {5}}},
+                                   {"image", {DType::f32, {1, 2, 2}}},
+                                   {"other", {DType::u8, {7}}}};
+  const ModelSpec model = image_and_row();
+  CHECK(nn::model_parameters(model, samples).front().shape == Shape{2, 12});
+  CHECK(nn::output_shape(model, samples) == Shape{1, 2});
+  const BuiltOfSeveral built(model, samples);
+  REQUIRE(built.outputs.size() == 1);
+  CHECK(built.graph.value(built.outputs.front()).type == TensorType{DType::f32, {2, 2}});
+}
+
+TEST_CASE("a model gives its outputs in their order") {
+  const nn::SampleTypes samples = {
+      {"image", {DType::f32, {1, 2, 2}}}, {"row", {DType::f32, {5}}}, {"words", {DType::i32, {3}}}};
+  const BuiltOfSeveral built(image_and_row("  outputs: [all, last]\n"), samples);
+  REQUIRE(built.outputs.size() == 2);
+  CHECK(built.graph.value(built.outputs[0]).type.shape == Shape{2, 12});
+  CHECK(built.graph.value(built.outputs[1]).type.shape == Shape{2, 2});
+}
+
+TEST_CASE("inputs that are missing or of another type have their places") {
+  const ModelSpec model = image_and_row();
+  const nn::SampleType image = {"image", {DType::f32, {1, 2, 2}}}, row = {"row", {DType::f32, {5}}},
+                       words = {"words", {DType::i32, {3}}};
+  CHECK(error_of(model, {image, {"rows", row.type}, words}) ==
+        "m:3:30: the model m takes the input 'row', and the data has image, rows, words; did you mean 'rows'?");
+  CHECK(error_of(model, {image, row, {"words", {DType::i64, {3}}}}) ==
+        "m:3:41: the input 'words' takes samples of i32, these are i64");
+  CHECK(error_of(model, {{"image", {DType::f32, {1, 3, 2}}}, row, words}) ==
+        "m:3:12: the input 'image' takes samples of [1, 2, 2], these are [1, 3, 2]");
+  CHECK_THAT(error_of(model, {image, {"row", {DType::f32, {5, 1}}}, words}), Contains("of the model's input 'row'"));
+}
+
+TEST_CASE("an embedding gives a row of its table for each integer") {
+  const ModelSpec model = model_of("embedding: {name: e, count: 10, width: 4}");
+  const nn::SampleTypes tokens = {{.type = {DType::i64, {5}}}};
+  const std::vector<nn::Parameter> parameters = nn::model_parameters(model, tokens);
+  REQUIRE(parameters.size() == 1);
+  CHECK((parameters[0].name == "e.weight" && parameters[0].shape == Shape{10, 4} && parameters[0].decayed));
+  CHECK((parameters[0].init == nn::InitKind::normal && parameters[0].deviation == 1));
+  CHECK(nn::output_shape(model, tokens) == Shape{1, 5, 4});
+  CHECK(nn::output_shape(model, Shape{2, 3}) == Shape{1, 2, 3, 4});  // whole numbers of f32
+  CHECK_THAT(error_of(model, {{.type = {DType::i32, {1, 1, 1, 1, 1, 1, 1}}}}), Contains("at most 6 dimensions"));
 }

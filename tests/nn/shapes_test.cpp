@@ -196,7 +196,7 @@ TEST_CASE("tokens that there are not, or that heads can't share") {
 
 TEST_CASE("a model for other samples") {
   CHECK(shape_error(model_of("relu", "input: [1, 28, 28], "), {3, 32, 32}) ==
-        "m: the model m takes samples of [1, 28, 28], these are [3, 32, 32]");
+        "m:2:16: the model m takes samples of [1, 28, 28], these are [3, 32, 32]");
   CHECK(shape_error(model_of("relu", "input: [3, 32, 32], "), {3, 32, 32}).empty());
 }
 

@@ -40,7 +40,7 @@ struct Built {
     for (const nn::Parameter& buffer : buffers) {
       options.buffers.push_back(graph.add_value(buffer.name, {DType::f32, buffer.shape}, graph::Storage::state));
     }
-    y = nn::build_forward(graph, model, x, values, options);
+    y = nn::build_forward(graph, model, {{.value = x}}, values, options).front();
   }
 
   std::vector<int32_t> ops() const {

@@ -38,25 +38,24 @@ HALF = 100  # times the tolerance where data are float16
 NOISES = 6
 FILE = "random.onnx"
 
-Run = Callable[[Path, Array], Array]
+Run = Callable[[Path, dict[str, Array]], dict[str, Array]]
 
 
-def verdict(graph: Graph, folder: Path, run: Run = onnx_compare.run) -> tuple[str, str]:
+def verdict(graph: Graph, folder: Path, run: Run = onnx_compare.run_named) -> tuple[str, str]:
     """Equal, rounded, refused or wrong, and why. Raises RefusedError if ONNX Runtime does not take the graph.
 
     Rounded is an answer that differs by no more than rounding can explain. Where the number of rows is free, a batch of
     fewer rows is tried, too.
     """
-    expected = onnx_graphs.answers(graph, [graph.output])[0]
+    expected = onnx_graphs.answers(graph, graph.outputs)
     file = folder / FILE
-    file.write_bytes(graph.model({graph.output: expected}).SerializeToString())
+    file.write_bytes(graph.model(dict(zip(graph.outputs, expected, strict=True))).SerializeToString())
     found, why = _judge(graph, file, expected, run)
     if found not in ("equal", "rounded", "reference") or not graph.free or len(graph.x) < 2:
         return found, why
-    fewer = graph.copy()
-    fewer.x = np.ascontiguousarray(graph.x[:-1])
+    fewer = graph.fewer()
     try:
-        expected = onnx_graphs.answers(fewer, [graph.output])[0]
+        expected = onnx_graphs.answers(fewer, graph.outputs)
     except RefusedError:  # its constants fit the other batch only
         return found, why
     also, why = _judge(fewer, file, expected, run)
@@ -65,19 +64,29 @@ def verdict(graph: Graph, folder: Path, run: Run = onnx_compare.run) -> tuple[st
     return (also, f"with {len(fewer.x)} rows: {why}") if also == "wrong" else (found, "")
 
 
-def _judge(graph: Graph, file: Path, expected: Array, run: Run) -> tuple[str, str]:
+def _judge(graph: Graph, file: Path, expected: list[Array], run: Run) -> tuple[str, str]:
     try:
-        found = run(file, graph.x)
+        found = run(file, graph.inputs)
     except gpunn.Error as error:
         return "refused", onnx_compare.reason(error)
     except Exception as error:  # any other is a mistake of gpunn
         return "wrong", f"{type(error).__name__}: {error}"
+    verdicts = []
+    for number, (name, right) in enumerate(zip(graph.outputs, expected, strict=True)):
+        verdict, why = _judge_output(graph, file, number, found[name], right)
+        if verdict == "wrong":
+            return verdict, f"{name}: {why}" if len(expected) > 1 else why
+        verdicts.append(verdict)
+    return max(verdicts, key=["equal", "reference", "rounded"].index), ""
+
+
+def _judge_output(graph: Graph, file: Path, number: int, found: Array, expected: Array) -> tuple[str, str]:
     wrong = onnx_compare.difference(found, expected, 0, _tolerance(expected) * (HALF if _has_half_data(graph) else 1))
     if not wrong:
         return "equal", ""
-    if _is_reference(graph, file, found):
+    if _is_reference(graph, file, number, found):
         return "reference", ""
-    if found.shape != expected.shape or not _is_rounding(graph, found, expected):
+    if found.shape != expected.shape or not _is_rounding(graph, number, found, expected):
         return "wrong", wrong
     return "rounded", ""
 
@@ -87,12 +96,11 @@ def _has_half_data(graph: Graph) -> bool:
     return any(node.op == "Cast" and node.attributes.get("to") in (10, 16) for node in graph.nodes)
 
 
-def _is_reference(graph: Graph, file: Path, found: Array) -> bool:
+def _is_reference(graph: Graph, file: Path, number: int, found: Array) -> bool:
     """Whether the answer is that of ONNX's reference, where ONNX Runtime computes in other types than the file says."""
     try:
-        name = graph.model({graph.output: found}).graph.input[0].name
-        outputs: Any = ReferenceEvaluator(str(file)).run(None, {name: graph.x})
-        expected = outputs[0]
+        outputs: Any = ReferenceEvaluator(str(file)).run(None, graph.inputs)
+        expected = outputs[number]
     except Exception:  # which the reference does not compute
         return False
     return not onnx_compare.difference(found, np.asarray(expected), 0, _tolerance(np.asarray(expected)))
@@ -104,7 +112,7 @@ def _tolerance(expected: Array) -> float:
     return RELATIVE * largest + ABSOLUTE
 
 
-def _is_rounding(graph: Graph, found: Array, expected: Array) -> bool:
+def _is_rounding(graph: Graph, number: int, found: Array, expected: Array) -> bool:
     """Whether ONNX Runtime's own answer changes as much, if the results within the graph change in the last places.
 
     That is so where the graph amplifies rounding: at the steps of a quantisation, a rounding or a comparison, near a
@@ -117,7 +125,7 @@ def _is_rounding(graph: Graph, found: Array, expected: Array) -> bool:
     with np.errstate(all="ignore"):
         for _ in range(NOISES):
             try:
-                other = onnx_graphs.noisy_answer(graph, rng).astype(np.float64)
+                other = onnx_graphs.noisy_answers(graph, rng)[number].astype(np.float64)
             except RefusedError:
                 return False
             if other.shape != expected.shape:
@@ -143,7 +151,7 @@ class Summary:
 
 
 def check(
-    seed: int, number: int, folder: Path, smaller: bool, run: Run = onnx_compare.run, name: str = "running"
+    seed: int, number: int, folder: Path, smaller: bool, run: Run = onnx_compare.run_named, name: str = "running"
 ) -> tuple[str, str]:
     """The verdict on a graph of the generator. A wrong one is made smaller, and its text is the reason.
 

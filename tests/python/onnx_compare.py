@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 
 import gpunn
+from gpunn.onnx import answers
 
 Array = npt.NDArray[Any]
 
@@ -24,23 +27,23 @@ class UnusableError(Exception):
     """A file was loaded, but the model does not take the input of the file's graph."""
 
 
-def run(file: Path, x: Array) -> Array:
-    """The output for the input that the file's graph takes. A refusal raises :class:`gpunn.Error`.
+def run_named(file: Path, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs for the inputs that the file's graph takes, by their names, as :func:`gpunn.onnx.answers` gives them.
 
-    The array is a batch if the model's samples have one dimension less. Otherwise it is one sample, and the dimension
-    of one row is taken off the answer. Images whose channels the graph puts first are given with channels first, as
-    docs/onnx-import.md says.
+    A refusal raises :class:`gpunn.Error`.
     """
-    model = gpunn.load(file, backend=BACKEND, threads=1, max_batch=max(1, len(x)) if x.ndim else 1)
-    sample = tuple(model.inputs[0].shape)
-    whole = sample == x.shape or x.ndim == 0
-    if sample != x.shape[1:] and x.ndim == IMAGES and sample == (x.shape[3], x.shape[1], x.shape[2]):
-        x = np.ascontiguousarray(np.moveaxis(x, 3, 1))
+    names = [value.name for value in onnx.load(file, load_external_data=False).graph.output]
+    most = max((len(x) for x in inputs.values() if x.ndim), default=1)
+    model = gpunn.load(file, backend=BACKEND, threads=1, max_batch=max(1, most))
     try:
-        found = np.asarray(model.run(x[np.newaxis] if whole else x, "outputs"))
+        return answers(model, inputs, names)
     except gpunn.Error as error:
         raise UnusableError(str(error)) from error
-    return np.asarray(found[0]) if whole and found.shape[:1] == (1,) else found
+
+
+def run(file: Path, x: Array) -> Array:
+    """The first output for the only input."""
+    return next(iter(run_named(file, {"x": x}).values()))
 
 
 def reason(error: Exception) -> str:

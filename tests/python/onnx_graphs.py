@@ -1,4 +1,4 @@
-"""Random graphs of ONNX with one float input, and ONNX Runtime's answers to them.
+"""Random graphs of ONNX, and ONNX Runtime's answers to them. Some have several inputs and outputs, of several types.
 
 ``draw(seed, number)`` makes the same graph each time. The makers of nodes are in onnx_makers.py. Every node is run in
 ONNX Runtime while the graph grows: that gives the shapes and types for the next node, and nodes that ONNX Runtime
@@ -60,29 +60,58 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     constants: dict[str, Array] = field(default_factory=dict)
     output: str = "x"
+    more: dict[str, Array] = field(default_factory=dict)  # inputs besides x
+    rows: frozenset[str] = frozenset()  # those whose first dimension is that of x, where it has no fixed size
+    also: list[str] = field(default_factory=list)  # outputs besides the first one
+
+    @property
+    def inputs(self) -> dict[str, Array]:
+        return {"x": self.x, **self.more}
+
+    @property
+    def outputs(self) -> list[str]:
+        return [self.output, *self.also]
 
     def copy(self) -> Graph:
         return copy.deepcopy(self)
 
     def prune(self) -> Graph:
-        """Without the nodes and constants that the output does not need."""
-        wanted, kept = {self.output}, []
+        """Without the nodes, constants and inputs that the outputs do not need."""
+        wanted, kept = set(self.outputs), []
         for node in reversed(self.nodes):
             if wanted & set(node.outputs):
                 kept.append(node)
                 wanted |= set(node.inputs)
         constants = {name: value for name, value in self.constants.items() if name in wanted}
-        return Graph(self.opset, self.x, self.free, kept[::-1], constants, self.output)
+        more = {name: value for name, value in self.more.items() if name in wanted}
+        one = Graph(self.opset, self.x, self.free, kept[::-1], constants, self.output)
+        one.more, one.rows, one.also = more, self.rows & set(more), list(self.also)
+        return one
+
+    def fewer(self) -> Graph:
+        """For a row less in the batch."""
+        one = self.copy()
+        one.x = np.ascontiguousarray(self.x[:-1])
+        for name in self.rows:
+            one.more[name] = np.ascontiguousarray(self.more[name][:-1])
+        return one
+
+    def shape(self, name: str) -> list[int | str]:
+        """The shape of an input as the file has it."""
+        sizes: list[int | str] = list(self.inputs[name].shape)
+        if self.free and (name == "x" or name in self.rows):
+            sizes[0] = "n"
+        return sizes
 
     def model(self, outputs: dict[str, Array]) -> onnx.ModelProto:
         """A file with these outputs, of the types and ranks of these values."""
-        shape: list[int | str] = list(self.x.shape)
-        if self.free:
-            shape[0] = "n"
         graph = helper.make_graph(
             [helper.make_node(node.op, node.inputs, node.outputs, **node.attributes) for node in self.nodes],
             "random",
-            [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)],
+            [
+                helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), self.shape(name))
+                for name, value in self.inputs.items()
+            ],
             [
                 helper.make_tensor_value_info(
                     name, helper.np_dtype_to_tensor_dtype(value.dtype), [f"d{i}" for i in range(value.ndim)]
@@ -95,8 +124,8 @@ class Graph:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
 
     def __str__(self) -> str:
-        shape = ["n" if self.free and axis == 0 else size for axis, size in enumerate(self.x.shape)]
-        lines = [f"opset {self.opset}, x: float{shape} = {_brief(self.x)}"]
+        lines = [f"opset {self.opset}"]
+        lines += [f"{name}: {value.dtype}{self.shape(name)} = {_brief(value)}" for name, value in self.inputs.items()]
         for node in self.nodes:
             inputs = ", ".join(
                 f"{name}:{_brief(self.constants[name])}" if name in self.constants else name or "-"
@@ -104,7 +133,7 @@ class Graph:
             )
             attributes = "".join(f" {key}={_brief(value)}" for key, value in node.attributes.items())
             lines.append(f"{', '.join(node.outputs)} = {node.op}({inputs}){attributes}")
-        return "\n  ".join([*lines, f"output {self.output}"])
+        return "\n  ".join([*lines, f"output {', '.join(self.outputs)}"])
 
 
 def _brief(value: Any) -> str:
@@ -155,18 +184,18 @@ def answers(graph: Graph, names: list[str]) -> list[Array]:
     try:
         model = graph.model({})
         model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in names)
-        return [np.asarray(value) for value in _session(model).run(None, {"x": graph.x})]
+        return [np.asarray(value) for value in _session(model).run(None, graph.inputs)]
     except Exception as error:
         raise RefusedError(str(error)) from error
 
 
-def noisy_answer(graph: Graph, rng: np.random.Generator) -> Array:
-    """The answer if operands and results of nodes that are not exact differ in their last places.
+def noisy_answers(graph: Graph, rng: np.random.Generator) -> list[Array]:
+    """The answers if operands and results of nodes that are not exact differ in their last places.
 
     Another order of a sum, or a formula in another form, changes them so. Results also differ by as much as ONNX
     Runtime's and ONNX's own reference do.
     """
-    values = {"x": graph.x, **graph.constants}
+    values = {**graph.inputs, **graph.constants}
     for node in graph.nodes:
         exact = node.op in EXACT
         taken = {name: values[name] for name in node.inputs if name}
@@ -180,7 +209,7 @@ def noisy_answer(graph: Graph, rng: np.random.Generator) -> Array:
                 values[name] = (value * (1 + 5e-4 * rng.choice([-1.0, 1.0], value.shape))).astype(np.float16)
             else:
                 values[name] = value if exact else _noisy(rng, value, 5e-7, 2e-7, other)
-    return values[graph.output]
+    return [values[name] for name in graph.outputs]
 
 
 def _reference(opset: int, node: Node, values: dict[str, Array], results: list[Array]) -> list[Array]:
@@ -228,9 +257,33 @@ class Draw:
         if rank == onnx_compare.IMAGES and len({*shape[1:]}) == 1:
             shape[1] += 1  # it shows whether the model takes the channels first
         self.graph = Graph(int(rng.choice(list(OPSETS))), self.numbers(tuple(shape), self.special), free)
-        self.values: dict[str, Array] = {"x": self.graph.x}
-        self.data = ["x"]  # the names that depend on the input
         self._count = 0
+        for name in ["a", "b"][: int(rng.choice(3, p=[0.65, 0.2, 0.15]))]:
+            self._add_input(name)
+        self.values: dict[str, Array] = dict(self.graph.inputs)
+        self.data = list(self.graph.inputs)  # the names that depend on an input
+
+    def _add_input(self, name: str) -> None:
+        """An input that broadcasts with x, or has as many rows: of its own type."""
+        graph, sizes = self.graph, list(self.graph.x.shape)
+        way = self.whole(0, 3)
+        if way == 0:
+            sizes = sizes[self.whole(0, len(sizes)) :]
+        elif way == 1:
+            sizes = [1 if self.chance(0.5) else size for size in sizes]
+        elif way == 2 and sizes:
+            sizes = [sizes[0], *(self.whole(1, 4) for _ in range(self.whole(0, 2)))]
+        graph.more[name] = self._typed(tuple(sizes))
+        has_rows = len(sizes) > 0 and sizes[0] == ROWS and (way != 0 or len(sizes) == graph.x.ndim)
+        if graph.free and has_rows and self.chance(0.8):
+            graph.rows |= {name}
+
+    def _typed(self, shape: tuple[int, ...]) -> Array:
+        kind = self.choose([np.float32, np.float32, np.int64, np.int64, np.int32, np.bool_, np.uint8])
+        if kind == np.float32:
+            return self.numbers(shape)
+        low, high = {np.bool_: (0, 2), np.uint8: (0, 9)}.get(kind, (-4, 6))
+        return self.rng.integers(low, high, shape).astype(kind)
 
     @property
     def opset(self) -> int:
@@ -350,7 +403,7 @@ def _attempt(rng: np.random.Generator) -> Graph:
     import onnx_makers
 
     draw = Draw(rng)
-    now, steps, tries = "x", draw.whole(1, 6), 0
+    now, steps, tries = draw.choose(draw.data), draw.whole(1, 6 + len(draw.graph.more)), 0
     while steps and tries < 40:
         tries += 1
         graph, values, data = draw.graph.copy(), dict(draw.values), list(draw.data)
@@ -364,12 +417,15 @@ def _attempt(rng: np.random.Generator) -> Graph:
     if draw.values[now].dtype != np.float32 and draw.chance(0.9):
         now = draw.node("Cast", [now], to=onnx.TensorProto.FLOAT)
     draw.graph.output = now
+    if draw.chance(0.7 if draw.graph.more else 0.1):
+        others = [name for node in draw.graph.nodes for name in node.outputs if name in draw.data and name != now]
+        draw.graph.also = sorted(map(str, draw.rng.permutation(others)[: draw.whole(1, 2)]))
     graph = draw.graph.prune()
     if not graph.nodes or len(graph.nodes) > 24:
         raise RefusedError("no node is left, or too many")
-    value = answers(graph, [now])[0]
-    if value.dtype.kind == "f" and not np.isfinite(value).any():
-        raise RefusedError("no number of the answer is finite")
+    for value in answers(graph, graph.outputs):
+        if value.dtype.kind == "f" and not np.isfinite(value).any():
+            raise RefusedError("no number of the answer is finite")
     return graph
 
 

@@ -90,7 +90,7 @@ def broadcast_shape(draw: Draw, shape: tuple[int, ...]) -> tuple[int, ...]:
 def partner(draw: Draw, name: str, make: Callable[[tuple[int, ...]], Any]) -> str:
     """The other operand: data of an equal type now and then, else a constant."""
     value = draw.values[name]
-    if draw.chance(0.2):
+    if draw.chance(0.6 if draw.graph.more else 0.2):
         others = [other for other in draw.data if draw.values[other].dtype == value.dtype]
         fits = [
             other

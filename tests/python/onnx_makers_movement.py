@@ -42,6 +42,17 @@ def reshape(draw: Draw, name: str) -> str:
     return draw.node("Reshape", [name, draw.constant(sizes, INT64)])
 
 
+@maker(3, "i", (0, 4))
+def table_row(draw: Draw, name: str) -> str:
+    """Rows of a constant table by integers of the data, as an embedding; those below 0 count from the end."""
+    value = draw.values[name]
+    if value.dtype not in (np.int32, np.int64) or np.abs(value).max() > 20:
+        raise RefusedError("no places")
+    rows = max(int(value.max()) + 1, -int(value.min()), 1) + draw.whole(0, 2)
+    each = [draw.whole(1, 4) for _ in range(draw.whole(0, 2))]
+    return draw.node("Gather", [draw.constant(draw.numbers((rows, *each))), name], axis=0)
+
+
 @maker(1, ANY, (1, 6))
 def reshape_by_shape(draw: Draw, name: str) -> str:
     """Shape, Gather and Concat, as exporters write a reshape that keeps the batch."""

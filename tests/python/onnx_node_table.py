@@ -1,4 +1,4 @@
-"""ONNX's own tests of single nodes, as networks of one input: which operators gpunn computes.
+"""ONNX's own tests of single nodes, as networks: which operators gpunn computes.
 
 python3 tests/python/onnx_node_table.py            prints the sums, the wrong answers and the reasons of refusals
 python3 tests/python/onnx_node_table.py --write    writes docs/onnx-node-tests.md, which test_onnx_backend.py compares
@@ -22,6 +22,7 @@ from onnx.backend.test.case.node import collect_testcases
 
 import gpunn
 import onnx_compare
+from gpunn.onnx import choices_of_inputs, reduced
 from onnx_compare import Array
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx-node-tests.md"
@@ -32,10 +33,12 @@ INTRO = """\
 This page lists which operators of ONNX gpunn computes, by the tests that come with the package onnx
 {version}. Read it to see whether gpunn [imports](onnx-import.md) a network from elsewhere.
 
-A test is counted if it has a float32 input, which becomes the samples. All its other inputs are
-constants. *Right* means that every output is within the test's own tolerance. *Refused* means that
-the import ends with an error, and the table shows the most frequent one. Tests of an operator's
-definition by other operators count for the operator.
+A test is counted if it has an input of numbers or truth values, and inputs and outputs are tensors of
+such. All inputs are inputs of the network. If that is refused, those of integers and truth values are
+constants, as shapes and axes have to be, and in the end all but one. *Right* means that every output
+is within the test's own tolerance. *Refused* means that the import ends with an error, and the table
+shows the most frequent one. Tests of an operator's definition by other operators count for the
+operator.
 
 `python3 tests/python/onnx_node_table.py --write` writes this page again, and
 `tests/python/test_onnx_backend.py` compares it.
@@ -50,23 +53,27 @@ class Result(NamedTuple):
 
 
 class NotANetworkError(Exception):
-    """The reason why a case has no form as a file with one input of samples."""
+    """The reason why a case has no form as a file of tensors of numbers."""
 
 
 def cases() -> list[Any]:
-    """The cases with a float32 input. Making some of them overflows, as they mean to."""
+    """The cases whose inputs and outputs are tensors of numbers or truth values. Making some of them overflows, as they
+    mean to."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = collect_testcases(None)
-    return [case for case in found if case.model is not None and _samples(case.model) is not None]
+    return [case for case in found if case.model is not None and case.model.graph.input and _has_numbers(case)]
 
 
-def _samples(model: onnx.ModelProto) -> int | None:
-    """The first float32 input."""
-    for number, value in enumerate(model.graph.input):
-        if value.type.tensor_type.elem_type == onnx.TensorProto.FLOAT:
-            return number
-    return None
+def _has_numbers(case: Any) -> bool:
+    try:
+        for inputs, outputs in case.data_sets:
+            kinds = {array(value).dtype.kind for value in [*inputs, *outputs]}
+            if not kinds <= set("biufV"):  # V has ml_dtypes' small floats
+                return False
+    except NotANetworkError:
+        return False
+    return True
 
 
 def operators(chosen: Iterable[Any]) -> dict[str, str]:
@@ -84,49 +91,46 @@ def array(value: Any) -> Array:
     raise NotANetworkError("an input or output is a sequence or an optional value")
 
 
-def network(model: onnx.ModelProto, inputs: Iterable[Any], output: int) -> tuple[onnx.ModelProto, Array]:
-    """The model with one output, whose only input is the samples, and their values."""
-    chosen = _samples(model)
-    one = onnx.ModelProto()
-    one.CopyFrom(model)
-    values = list(inputs)
-    kept = model.graph.output[output]
-    del one.graph.input[:], one.graph.output[:]
-    one.graph.output.append(kept)
-    for number, (value, given) in enumerate(zip(model.graph.input, values, strict=False)):
-        if number == chosen:
-            one.graph.input.append(value)
-        elif isinstance(given, onnx.TensorProto):
-            one.graph.initializer.append(given)
-            one.graph.initializer[-1].name = value.name
-        else:
-            one.graph.initializer.append(numpy_helper.from_array(array(given), value.name))
-    assert chosen is not None
-    return one, array(values[chosen])
-
-
 def verdict(case: Any, folder: Path) -> tuple[str, str]:
     """Right, wrong or refused, and why. One output that is wrong makes the case wrong."""
     refusal = ""
     for inputs, outputs in case.data_sets:
-        for number, expected in enumerate(outputs):
-            try:
-                model, x = network(case.model, inputs, number)
-                right = array(expected)
-                if right.dtype.kind not in "biufV":  # V has ml_dtypes' small floats
-                    raise NotANetworkError("an output is not made of real numbers")
-                file = folder / "case.onnx"
-                file.write_bytes(model.SerializeToString())
-                found = onnx_compare.run(file, x)
-            except (gpunn.Error, NotANetworkError) as error:
-                refusal = onnx_compare.reason(error)
+        names = [value.name for value in case.model.graph.output][: len(outputs)]
+        given = {value.name: array(one) for value, one in zip(case.model.graph.input, inputs, strict=False)}
+        expected = dict(zip(names, map(array, outputs), strict=True))
+        found, why = _verdict_on(case, folder, names, given, expected)
+        if found == "refused" and len(names) > 1:  # each output by itself
+            parts = [_verdict_on(case, folder, [name], given, expected) for name in names]
+            found, why = max(parts, key=lambda part: ["right", "refused", "wrong"].index(part[0]))
+        if found == "wrong":
+            return found, why
+        refusal = refusal or why
+    return ("refused", refusal) if refusal else ("right", "")
+
+
+def _verdict_on(
+    case: Any, folder: Path, names: list[str], given: dict[str, Array], expected: dict[str, Array]
+) -> tuple[str, str]:
+    """By the first choice of inputs that is not refused. The reason of a refusal is that of the last one."""
+    why = "the graph has no input"
+    for chosen in choices_of_inputs(given):
+        try:
+            file = folder / "case.onnx"
+            file.write_bytes(reduced(case.model, names, chosen, given).SerializeToString())
+            found = onnx_compare.run_named(file, {name: given[name] for name in chosen})
+        except gpunn.Error as error:
+            why = onnx_compare.reason(error)
+            continue
+        except Exception as error:
+            return "wrong", f"{type(error).__name__}: {error}"
+        for name, right in expected.items():
+            if name not in names:
                 continue
-            except Exception as error:
-                return "wrong", f"{type(error).__name__}: {error}"
-            wrong = onnx_compare.difference(found, right, case.rtol, case.atol)
+            wrong = onnx_compare.difference(found[name], right, case.rtol, case.atol)
             if wrong:
                 return "wrong", wrong
-    return ("refused", refusal) if refusal else ("right", "")
+        return "right", ""
+    return "refused", why
 
 
 def results(keep: Callable[[str], bool] = lambda operator: True) -> list[Result]:

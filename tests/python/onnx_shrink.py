@@ -34,10 +34,19 @@ def shrink(graph: Graph, fails: Fails, tries: int = 1500) -> Graph:
 
 
 def _fewer_nodes(graph: Graph) -> Iterator[Graph]:
+    for name in graph.outputs if graph.also else []:  # a single output
+        one = graph.copy()
+        one.output, one.also = name, []
+        yield one.prune()
+    for name in graph.more:  # let an input be a constant
+        one = graph.copy()
+        one.constants[name] = one.more.pop(name)
+        one.rows -= {name}
+        yield one
     for node in graph.nodes[:-1]:  # cut the tail
         for name in node.outputs:
             one = graph.copy()
-            one.output = name
+            one.output, one.also = name, []
             yield one.prune()
     names = [name for node in graph.nodes for name in node.outputs]
     try:
@@ -47,13 +56,13 @@ def _fewer_nodes(graph: Graph) -> Iterator[Graph]:
     for node in reversed(graph.nodes):  # let the input be a value within the graph
         for name in node.outputs:
             value = values.get(name)
-            if value is not None and value.dtype == np.float32 and name != graph.output:
+            if value is not None and value.dtype == np.float32 and name not in graph.outputs:
                 one = _replaced(graph, name, "x")
                 one.x, one.free = value, graph.free and value.shape[:1] == graph.x.shape[:1]
                 yield one.prune()
     for node in graph.nodes:  # let a value be a constant
         for name in node.outputs:
-            if name in values and name != graph.output and node.op != "Constant":
+            if name in values and name not in graph.outputs and node.op != "Constant":
                 one = graph.copy()
                 one.nodes = [kept for kept in one.nodes if name not in kept.outputs]
                 one.constants[name] = values[name]
@@ -69,6 +78,7 @@ def _replaced(graph: Graph, name: str, by: str) -> Graph:
     for node in one.nodes:
         node.inputs = [by if each == name else each for each in node.inputs]
     one.output = by if one.output == name else one.output
+    one.also = [by if also == name else also for also in one.also]
     return one
 
 
@@ -85,17 +95,18 @@ def _fewer_attributes(graph: Graph) -> Iterator[Graph]:
 
 
 def _smaller_shapes(graph: Graph) -> Iterator[Graph]:
-    arrays = [graph.x, *graph.constants.values()]
+    arrays = [*graph.inputs.values(), *graph.constants.values()]
+    names = [*graph.inputs, *graph.constants]
     for size in sorted({size for array in arrays for size in array.shape if size > 1}, reverse=True):
         parts = [slice(at, at + 1) for at in range(min(size, 8))]
         parts += [slice(0, size // 2), slice(size // 2, size), slice(0, size - 1), slice(1, size)]
         for part in parts:
-            yield _cut(graph, size, part, ["x", *graph.constants])
-        for name in ["x", *graph.constants]:
+            yield _cut(graph, size, part, names)
+        for name in names:
             for part in parts:
                 yield _cut(graph, size, part, [name])
-    for name in ["x", *graph.constants]:  # without a leading dimension
-        value = graph.x if name == "x" else graph.constants[name]
+    for name in names:  # without a leading dimension
+        value = _value(graph, name)
         if value.ndim > 1 and value.shape[0] == 1:
             yield _with(graph, name, value[0])
 
@@ -104,7 +115,7 @@ def _cut(graph: Graph, size: int, part: slice, names: list[str]) -> Graph:
     """Cuts each dimension of this size of these arrays. If all are cut, so is the size where constants name it."""
     one = graph.copy()
     for name in names:
-        value = graph.x if name == "x" else graph.constants[name]
+        value = _value(graph, name)
         if len(names) > 1 and value.dtype == np.int64 and value.ndim == 1:
             cut = np.where(value == size, part.stop - part.start, value)
         else:
@@ -118,14 +129,20 @@ def _with(graph: Graph, name: str, value: Array) -> Graph:
     if name == "x":
         one.free = graph.free and value.ndim > 0 and value.ndim == graph.x.ndim
         one.x = value
+    elif name in one.more:
+        one.more[name] = value
     else:
         one.constants[name] = value
     return one
 
 
+def _value(graph: Graph, name: str) -> Array:
+    return graph.inputs[name] if name in graph.inputs else graph.constants[name]
+
+
 def _simpler_numbers(graph: Graph) -> Iterator[Graph]:
-    for name in ["x", *graph.constants]:
-        value = graph.x if name == "x" else graph.constants[name]
+    for name in [*graph.inputs, *graph.constants]:
+        value = _value(graph, name)
         if value.dtype.kind != "f" or not value.size:
             continue
         rounded = np.round(value)
@@ -142,7 +159,7 @@ def _length(value: Array) -> int:
 
 
 def save(graph: Graph, path: str) -> None:
-    """Writes the graph as a file, with its input and ONNX Runtime's answer as PATH.npz."""
-    answer = answers(graph, [graph.output])[0]
-    onnx.save(graph.model({graph.output: answer}), path)
-    np.savez(path.removesuffix(".onnx") + ".npz", x=graph.x, y=answer)
+    """Writes the graph as a file, with its inputs and ONNX Runtime's first answer as PATH.npz."""
+    found = answers(graph, graph.outputs)
+    onnx.save(graph.model(dict(zip(graph.outputs, found, strict=True))), path)
+    np.savez(path.removesuffix(".onnx") + ".npz", y=found[0], **graph.inputs)

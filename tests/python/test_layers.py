@@ -84,6 +84,7 @@ EXAMPLES: list[tuple[gnn.Layer, dict[str, object]]] = [
     (gnn.Dropout(), {}),
     (gnn.Dropout(0.1), {"p": 0.1}),
     (gnn.MultiheadAttention(64, 8), {"heads": 8}),
+    (gnn.Embedding(20, 8), {"count": 20, "width": 8}),
     (
         gnn.NonMaximumSuppression(0.4, 0.1, 50),
         {"overlap": 0.4, "least_score": 0.1, "most": 50},

@@ -56,25 +56,30 @@ def test_the_generator_repeats_itself_and_draws_every_kind() -> None:
     operators = {node.op for graph in graphs for node in graph.nodes}
     assert len(operators) >= 100
     assert {"Conv", "Gather", "MatMul", "QuantizeLinear", "ReduceMean", "Reshape", "Resize", "Where"} <= operators
+    inputs = [value for graph in graphs for value in graph.more.values()]
+    assert {value.dtype.name for value in inputs} == {"float32", "int64", "int32", "bool", "uint8"}
+    assert {len(graph.inputs) for graph in graphs} == {1, 2, 3}
+    assert {len(graph.outputs) for graph in graphs} == {1, 2, 3}
     for graph in graphs:
-        value = onnx_graphs.answers(graph, [graph.output])[0]
-        onnx.checker.check_model(graph.model({graph.output: value}))
+        values = dict(zip(graph.outputs, onnx_graphs.answers(graph, graph.outputs), strict=True))
+        onnx.checker.check_model(graph.model(values))
 
 
-def _onnxruntime(model: onnx.ModelProto, x: Array) -> Array:
+def _onnxruntime(model: onnx.ModelProto, inputs: dict[str, Array]) -> dict[str, Array]:
     """With its optimisations, which round in other places than the graph does."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     session: Any = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return np.asarray(session.run(None, {"x": x})[0])
+    names = [value.name for value in model.graph.output]
+    return dict(zip(names, map(np.asarray, session.run(None, inputs)), strict=True))
 
 
-def _runs_wrongly(file: Path, x: Array) -> Array:
+def _runs_wrongly(file: Path, inputs: dict[str, Array]) -> dict[str, Array]:
     """ONNX Runtime with a planted fault: it takes Greater for Less."""
     model = onnx.load(file)
     for node in model.graph.node:
         node.op_type = {"Greater": "Less"}.get(node.op_type, node.op_type)
-    return _onnxruntime(model, x)
+    return _onnxruntime(model, inputs)
 
 
 def test_a_planted_fault_is_found_and_made_small(tmp_path: Path) -> None:
@@ -90,8 +95,9 @@ def test_a_planted_fault_is_found_and_made_small(tmp_path: Path) -> None:
         model = onnx.load(tmp_path / f"2-{number}.onnx")
         assert [node.op_type for node in model.graph.node if node.op_type != "Constant"] == ["Greater"], number
         stored = np.load(tmp_path / f"2-{number}.npz")
-        assert stored["x"].size == 1
-        assert not np.array_equal(_runs_wrongly(tmp_path / f"2-{number}.onnx", stored["x"]), stored["y"])
+        given = {value.name: stored[value.name] for value in model.graph.input}
+        assert all(value.size == 1 for value in given.values())
+        assert not np.array_equal(next(iter(_runs_wrongly(tmp_path / f"2-{number}.onnx", given).values())), stored["y"])
 
 
 CRASHING = """
@@ -136,8 +142,8 @@ def test_what_counts_as_a_difference(found: list[Any], expected: list[Any], equa
 
 
 def test_a_right_runtime_has_no_wrong_graph(tmp_path: Path) -> None:
-    def run(file: Path, x: Array) -> Array:
-        return _onnxruntime(onnx.load(file), x)
+    def run(file: Path, inputs: dict[str, Array]) -> dict[str, Array]:
+        return _onnxruntime(onnx.load(file), inputs)
 
     found = [onnx_campaign.check(3, number, tmp_path, False, run) for number in range(150)]
     assert [text for verdict, text in found if verdict == "wrong"] == []

@@ -26,7 +26,7 @@ std::vector<double> output_of(const std::string& layer, const Shape& shape, cons
     given.push_back(g.add_value(parameter.name, {DType::f32, parameter.shape}, graph::Storage::parameters));
     values[given.back()] = {{DType::f32, parameter.shape}, parameters.at(given.size() - 1)};
   }
-  const graph::ValueId out = nn::build_forward(g, model, in, given, {});
+  const graph::ValueId out = nn::build_forward(g, model, {{.value = in}}, given, {}).front();
   ops_test::evaluate(g, values);
   return values.at(out).values;
 }

@@ -47,8 +47,6 @@ constexpr Explanation kExplanations[] = {
      "timeseries time_series .txt .jsonl .wav .mp3 .flac .ogg .mp4 .avi",
      "This version trains on images and on rows of numbers, not on text, audio or video: turn each sample into a row "
      "of numbers (data.dataset: csv or hdf5)."},
-    {"embedding embedding_bag",
-     "This version has no embedding layer; 'gpunn help layers' lists the layers that it has."},
     {"transformer transformer_encoder transformerencoderlayer vit",
      "A transformer's block is multi_head_attention, layer_norm, linear and add: models/vit.yaml has one."},
     {"problem problem_type", "What is learnt is said by 'task' at the top of the file."},

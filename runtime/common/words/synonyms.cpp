@@ -129,6 +129,7 @@ constexpr Synonyms kSynonyms[] = {
 
     // Layers and their parameters.
     {"linear", "dense fc fully_connected innerproduct mlp gemm denselayer"},
+    {"embedding", "embed embedding_bag token_embedding lookup"},
     {"conv2d_transpose", "conv_transpose convtranspose2d deconv deconv2d deconvolution transposed_conv up_conv"},
     {"conv2d", "conv convolution convolution2d conv_layer separable_conv2d depthwise_conv2d"},
     {"conv1d", "convolution1d temporal_convolution"},

@@ -48,12 +48,12 @@ class Checker {
     check_name();
     check_backend();
     check_task();
-    const std::string last = e_.model.layers.empty() ? "" : e_.model.layers.back().type;
+    const std::string last = e_.model.layers.empty() ? "" : e_.model.output_layer().type;
     if (std::holds_alternative<BinaryCrossEntropy>(e_.loss.kind) && (last == "softmax" || last == "log_softmax")) {
-      diagnostics_.add(e_.model.layers.back().where,
+      diagnostics_.add(e_.model.output_layer().where,
                        "the loss binary_cross_entropy judges each output by itself, with a sigmoid: leave out the "
                        "model's last layer" +
-                           e_.model.layers.back().origin);
+                           e_.model.output_layer().origin);
     }
   }
 

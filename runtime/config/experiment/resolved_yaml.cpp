@@ -5,6 +5,7 @@
 
 #include "common/text.hpp"
 #include "config/experiment/schema.hpp"
+#include "config/model_ends.hpp"
 
 namespace gpunn {
 
@@ -89,15 +90,31 @@ std::string model_text(const ModelSpec& model) {
       result += '\n';
     }
   }
-  if (!model.input.empty()) {
-    std::vector<std::string> dims;
-    for (const int64_t dim : model.input) dims.push_back(std::to_string(dim));
+  const InputSpec& first = model.inputs.front();
+  if (model.inputs.size() > 1 || first.name != InputSpec().name || first.dtype) {
+    result += "  inputs:\n";
+    for (const InputSpec& input : model.inputs) {
+      result += "    ";
+      result += yaml_scalar(input.name);
+      result += ": ";
+      result += config::input_text(input);
+      result += '\n';
+    }
+  } else if (!first.shape.empty()) {
     result += "  input: ";
-    result += in_brackets(dims);
+    result += config::input_text(first);
     result += '\n';
   }
   result += "  layers:\n";
   for (const LayerSpec& layer : model.layers) result += layer_text(layer);
+  if (!model.outputs.empty()) result += "  outputs:\n";
+  for (const OutputSpec& output : model.outputs) {
+    result += "    ";
+    result += yaml_scalar(output.name);
+    result += ": ";
+    result += yaml_scalar(output.layer);
+    result += '\n';
+  }
   return result;
 }
 

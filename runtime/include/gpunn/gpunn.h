@@ -119,8 +119,9 @@ typedef struct gpunn_class_probability {
   double probability;
 } gpunn_class_probability;
 
-/* For a model of classes or labels: finds the `top` most probable classes of each row, the most probable first. `found`
- * has room for rows * top entries. `top` is at most the number of classes. */
+/* For a model of classes or labels: finds the `top` most probable classes of each row, the most probable first. `input`
+ * points to an array for each input of the model. `found` has room for rows * top entries. `top` is at most the number
+ * of classes. */
 GPUNN_API gpunn_result gpunn_model_classify(gpunn_model* model, int64_t rows, const gpunn_array* input, uint32_t top,
                                             gpunn_class_probability* found);
 

@@ -108,11 +108,11 @@ class GPUNN_API Model {
   ~Model();
 
   const ModelInfo& info() const;
-  const Experiment& experiment() const;  // the experiment of its training, with the overrides
-  const std::vector<ModelTensor>& inputs()
-      const;  // info().fields.input(): samples in the form of the data set, not normalised
-  // The numbers of the last layer, and their decoded form: "logits" and "probabilities" of classes or labels, "outputs"
-  // and "values" of a regression. A Network whose outputs have no names has "outputs" alone.
+  const Experiment& experiment() const;            // the experiment of its training, with the overrides
+  const std::vector<ModelTensor>& inputs() const;  // samples in the form of the data set, not normalised
+  // The model's outputs, and last the decoded form of the first one: "logits" and "probabilities" of classes or labels,
+  // "outputs" and "values" of a regression. A model that names its outputs has its own names for "logits". A Network
+  // whose outputs have no names has "outputs" alone.
   // "values" in the units of scaled targets are f64: f32 would round a large offset away.
   const std::vector<ModelTensor>& outputs() const;
   int64_t max_batch() const;
@@ -129,7 +129,11 @@ class GPUNN_API Model {
   void run(const ArrayView& input, const MutableArrayView& output) const { run({&input, 1}, {&output, 1}); }
 
   // The same, decoded: the `top` most probable classes of each row, its numbers, or its label map.
-  std::vector<Decoded> predict(const ArrayView& input, int64_t top = 1, bool map_probabilities = false) const;
+  std::vector<Decoded> predict(std::span<const ArrayView> inputs, int64_t top = 1,
+                               bool map_probabilities = false) const;
+  std::vector<Decoded> predict(const ArrayView& input, int64_t top = 1, bool map_probabilities = false) const {
+    return predict({&input, 1}, top, map_probabilities);
+  }
 
   // Computes an activation map for each row, an image [C, H, W]. The class and its score are those of run(); the map is
   // computed in f32. Only one call at a time runs this. The first call, and each call for another layer, prepares its

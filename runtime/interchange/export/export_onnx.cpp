@@ -76,12 +76,13 @@ bool has_weights(const Graph& g, const graph::Node& node) {
   return attrs.transpose_a == 0 && attrs.transpose_b != 0;
 }
 
-void require_pictures(const ModelInfo& info, bool takes_any_size) {
+void require_pictures(const ModelInfo& info, std::size_t inputs, bool takes_any_size) {
   const TensorType& sample = info.fields.input().type;
   const auto refuse = [](const std::string& why) {
     throw Error("the graph can't prepare pictures: " + why + ". Export the model without --with-preprocessing",
                 ExitCode::usage);
   };
+  if (inputs > 1) refuse("the model takes " + std::to_string(inputs) + " inputs");
   if (info.photographs) {
     if (!takes_any_size) refuse("the model takes images of one size");
   } else if (sample.dtype != DType::u8 || sample.shape.size() != 3) {
@@ -128,23 +129,26 @@ class Translation {
     first_ = inference::forward_program(model_, kRows, norms);
     second_ = inference::forward_program(model_, kRows + 1, norms);
     others_ = programs_of_other_sizes(model_, first_, kRows, norms);
-    if (options.with_preprocessing) require_pictures(model_.info, !others_.empty());
+    if (options.with_preprocessing) require_pictures(model_.info, model_.inputs.size(), !others_.empty());
     weights_ = inference::forward_weights(model_, first_, checkpoint, file);
   }
 
   OnnxModel run() {
     onnx_.opset = options_.opset;
     onnx_.name = model_.experiment.name;
-    const Field& input = model_.info.fields.input();
     const ProgramSizes programs{
         .first = first_.graph, .one_row_more = second_.graph, .rows = kRows, .others = std::move(others_)};
-    onnx_.inputs = {input_value(!programs.others.empty())};
+    for (const inference::ForwardInput& input : model_.inputs) {
+      onnx_.inputs.push_back(input_value(input, !programs.others.empty()));
+    }
     OnnxBuilder builder(onnx_, programs, sources());
-    builder.reserve(input.name);
-    const std::array<const char*, 2> names = tasks::find(model_.info.task).answers().outputs;
-    const char* logits = model_.has_task() ? names[0] : "outputs";
-    builder.reserve(logits);
-    if (model_.has_task()) builder.reserve(names[1]);
+    for (const inference::ForwardInput& input : model_.inputs) builder.reserve(input.name);
+    const std::array<const char*, 2> of_task = tasks::find(model_.info.task).answers().outputs;
+    std::vector<std::string> names;
+    for (const OutputSpec& output : model_.experiment.model.outputs) names.push_back(output.name);
+    if (names.empty()) names.emplace_back(model_.has_task() ? of_task[0] : "outputs");
+    if (model_.has_task()) names.emplace_back(of_task[1]);
+    for (const std::string& name : names) builder.reserve(name);
     if (finds_boxes()) {
       for (const char* name : kBoxOutputs) builder.reserve(name);
     }
@@ -154,6 +158,7 @@ class Translation {
     std::set<ValueId> within;  // steps of int8 weights, which are stored as integers
     for (const auto& [weight, stored] : int8_weights) within.insert({stored.quotients, stored.integers});
     const std::vector<OnnxStep> steps = onnx_steps(first_.graph);
+    define_values(builder);
     const QuantizeLayers layers(builder, model_.experiment.model, steps);
     for (const OnnxStep& step : steps) {
       if (layers.add(builder, step)) continue;
@@ -169,7 +174,7 @@ class Translation {
         quantize_weights(builder, step);
       }
       if (step.node->op == GPUNN_OP_GATHER_NORMALIZE) {
-        builder.define(step.outputs.front(), add_input(builder));
+        builder.define(step.outputs.front(), add_input(builder, input_of(step.inputs.front())));
         input_shape_ = builder.shape(step.outputs.front());
       } else {
         add_onnx_step(builder, step);
@@ -180,22 +185,14 @@ class Translation {
       add_metadata();
       return std::move(onnx_);
     }
-    const Graph& g = first_.graph;
-    const ValueId outputs = inference::find_variable(g, inference::variable::kLogits);
-    const std::string last = builder.source(outputs).name;
     if (photographs_) {
-      add_output(builder, photographs_->after(last), logits, {}, OnnxType::u8);
+      add_output(builder, photographs_->after(source_of(builder, inference::variable::kLogits).name), names.front(), {},
+                 OnnxType::u8);
       onnx_.outputs.back().shape = {"output_" + kHeight, "output_" + kWidth, kChannels};
       add_metadata();
       return std::move(onnx_);
     }
-    add_output(builder, last, logits, rows_of(builder, outputs));
-    if (model_.has_task()) {
-      const ValueId predictions = inference::find_variable(g, inference::variable::kPredictions);
-      const std::string scores = builder.source(predictions).name;
-      const std::string given = scores == last ? std::string(logits) : scores;
-      add_output(builder, in_data_units(builder, given), names[1], rows_of(builder, predictions));
-    }
+    add_outputs(builder, names);
     add_metadata();
     return std::move(onnx_);
   }
@@ -203,6 +200,46 @@ class Translation {
   const ModelInfo& info() const { return model_.info; }
 
  private:
+  // The number of the input whose samples a value is.
+  std::size_t input_of(ValueId samples) const {
+    const std::string& name = first_.graph.value(samples).name;
+    std::size_t number = 0;
+    while (inference::variable::numbered(inference::variable::kInput, number) != name) ++number;
+    return number;
+  }
+
+  // The inputs that the model takes as they are.
+  void define_values(OnnxBuilder& b) const {
+    for (std::size_t v = 0; v < first_.graph.values().size(); ++v) {
+      const auto id = static_cast<ValueId>(v);
+      const ValueId of = first_.graph.value(id).view_of;
+      if (of == graph::kNoValue || first_.graph.value(of).storage != graph::Storage::data ||
+          first_.graph.value(of).name == inference::variable::kRows) {
+        continue;
+      }
+      b.define(id, model_.inputs[input_of(of)].name);
+    }
+  }
+
+  Emitted source_of(OnnxBuilder& b, const std::string& variable) const {
+    return b.source(inference::find_variable(first_.graph, variable));
+  }
+
+  // The model's outputs, and behind them what the task makes of the first one.
+  void add_outputs(OnnxBuilder& b, const std::vector<std::string>& names) {
+    const Graph& g = first_.graph;
+    const std::vector<std::string> variables = model_.output_variables();
+    std::map<std::string, std::string> given;  // tensors that have the name of an output
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const ValueId variable = inference::find_variable(g, variables[i]);
+      std::string tensor = b.source(variable).name;
+      const auto [known, is_new] = given.try_emplace(tensor, names[i]);
+      if (!is_new) tensor = known->second;
+      if (model_.has_task() && i + 1 == names.size()) tensor = in_data_units(b, tensor);
+      add_output(b, tensor, names[i], rows_of(b, variable), onnx_type(g.value(variable).type.dtype));
+    }
+  }
+
   // What was a norm's beta is the bias of the layer in front.
   OnnxSources sources() const {
     const Graph& g = first_.graph;
@@ -221,12 +258,11 @@ class Translation {
     return sources;
   }
 
-  OnnxValue input_value(bool any_size) const {
-    const Field& input = model_.info.fields.input();
+  OnnxValue input_value(const inference::ForwardInput& input, bool any_size) const {
     if (options_.with_preprocessing) return {input.name, OnnxType::u8, {kHeight, kWidth, kChannels}};
-    const bool bytes = options_.raw_input && input.type.dtype == DType::u8;
-    OnnxValue value{input.name, bytes ? OnnxType::u8 : OnnxType::f32, {kBatch}};
-    for (const int64_t size : input.type.shape) value.shape.emplace_back(size);
+    const bool normalises = input.is_normalised() && !options_.raw_input;
+    OnnxValue value{input.name, normalises ? OnnxType::f32 : onnx_type(input.sample.dtype), {kBatch}};
+    for (const int64_t size : input.sample.shape) value.shape.emplace_back(size);
     if (any_size) {
       value.shape[2] = kHeight;
       value.shape[3] = kWidth;
@@ -256,34 +292,34 @@ class Translation {
     return result;
   }
 
-  std::string add_input(OnnxBuilder& b) {
-    const Field& input = model_.info.fields.input();
+  std::string add_input(OnnxBuilder& b, std::size_t number) {
+    const inference::ForwardInput& input = model_.inputs[number];
     if (!options_.raw_input && !options_.with_preprocessing) return input.name;
     std::string sample = input.name;
     if (options_.with_preprocessing) {
       sample = model_.info.photographs ? photographs_.emplace(b, *model_.info.photographs, input.name).before()
-                                       : preparation_.emplace(b, input, input.name).run();
+                                       : preparation_.emplace(b, model_.info.fields.input(), input.name).run();
       b.set_batch(sample);
     }
-    return normalised(b, sample);
+    return normalised(b, input, sample);
   }
 
-  std::string normalised(OnnxBuilder& b, std::string x) const {
-    const Field& input = model_.info.fields.input();
+  std::string normalised(OnnxBuilder& b, const inference::ForwardInput& input, std::string x) const {
     const std::string layer = "normalize";
-    if (input.type.dtype == DType::u8 && !options_.with_preprocessing) {
+    if (input.sample.dtype == DType::u8 && !options_.with_preprocessing) {
       x = b.add(layer, "Cast", {x}, {{"to", static_cast<int64_t>(OnnxType::f32)}}, false);
     }
-    Shape by_channel(input.type.shape.size(), 1);
-    by_channel[0] = input.type.shape[0];
-    if (input.type.dtype != DType::u8) return standardised(b, layer, std::move(x), by_channel);
-    x = b.add(layer, "Mul", {x, b.floats(layer, weights_.scale, by_channel)}, {}, false);
-    return b.add(layer, "Add", {x, b.floats(layer, weights_.shift, by_channel)}, {}, false);
+    Shape by_channel(input.sample.shape.size(), 1);
+    by_channel[0] = input.sample.shape[0];
+    if (input.sample.dtype != DType::u8) return standardised(b, input, layer, std::move(x), by_channel);
+    const training::Normalisation own = training::device_normalisation(input.sample.dtype, input.mean, input.stddev);
+    x = b.add(layer, "Mul", {x, b.floats(layer, own.scale, by_channel)}, {}, false);
+    return b.add(layer, "Add", {x, b.floats(layer, own.shift, by_channel)}, {}, false);
   }
 
   // The mean is subtracted first, and in two parts: so f32 rounds the input alone, and neither the mean nor a product.
-  std::string standardised(OnnxBuilder& b, const std::string& layer, std::string x, const Shape& by_channel) const {
-    const Field& input = model_.info.fields.input();
+  static std::string standardised(OnnxBuilder& b, const inference::ForwardInput& input, const std::string& layer,
+                                  std::string x, const Shape& by_channel) {
     std::vector<float> coarse(input.mean.begin(), input.mean.end()), fine, scale;
     for (std::size_t i = 0; i < coarse.size(); ++i) {
       fine.push_back(static_cast<float>(input.mean[i] - static_cast<double>(coarse[i])));
@@ -368,6 +404,9 @@ class Translation {
                                                             : "normalized"},
                       {kSampleKey, list(info.fields.input().type.shape)},
                       {"model", storage::model_info_text(info)}};
+    if (model_.has_task() && onnx_.outputs.size() > 2 && !finds_boxes()) {
+      onnx_.metadata.emplace_back(kPredictionsKey, onnx_.outputs.back().name);
+    }
     if (std::string text = preparation_text(info); !text.empty()) {
       onnx_.metadata.emplace_back("preparation", std::move(text));
     }

@@ -37,6 +37,26 @@ int64_t multiple(const BatchSize& size, const BatchSize& of) {
 
 }  // namespace
 
+OnnxType onnx_type(DType dtype) {
+  switch (dtype) {
+    case DType::bf16:
+      return OnnxType::bf16;
+    case DType::f16:
+      return OnnxType::f16;
+    case DType::f64:
+      return OnnxType::f64;
+    case DType::i32:
+      return OnnxType::i32;
+    case DType::i64:
+      return OnnxType::i64;
+    case DType::u8:
+      return OnnxType::u8;
+    case DType::f32:
+      break;
+  }
+  return OnnxType::f32;
+}
+
 BatchSize product(const BatchSize& a, const BatchSize& b, int64_t rows) {
   const auto usual = [rows](const BatchSize& size) { return size.fixed + size.per_row * rows; };
   const auto at = [&](const BatchSize& size, std::size_t i) {

@@ -15,7 +15,8 @@ namespace gpunn::interchange {
 
 // ONNX's graph without protobuf: write_onnx.cpp alone sees the messages. Types have the numbers of
 // TensorProto.DataType.
-enum class OnnxType : int32_t { f32 = 1, u8 = 2, i8 = 3, i64 = 7, boolean = 9, f64 = 11 };
+enum class OnnxType : int32_t { f32 = 1, u8 = 2, i8 = 3, i32 = 6, i64 = 7, boolean = 9, f16 = 10, f64 = 11, bf16 = 16 };
+OnnxType onnx_type(DType dtype);
 
 struct OnnxNode;
 

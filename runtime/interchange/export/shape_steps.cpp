@@ -141,6 +141,31 @@ std::string transposed(OnnxBuilder& b, const OnnxStep& step) {
                {{"perm", Numbers(attrs.permutation, attrs.permutation + attrs.rank)}});
 }
 
+DType dtype_of(const OnnxBuilder& b, graph::ValueId id) { return b.graph().value(id).type.dtype; }
+
+std::string converted(OnnxBuilder& b, const OnnxStep& step) {
+  const DType to = dtype_of(b, step.outputs.front());
+  std::string x = b.tensor(step.inputs[0]);
+  if (dtype_of(b, step.inputs[0]) == to) return x;
+  return b.add(step.node->name, "Cast", {x}, {{"to", static_cast<int64_t>(onnx_type(to))}});
+}
+
+// An index that names no row gives zeros, where ONNX would fail or count from the end.
+std::string gathered(OnnxBuilder& b, const OnnxStep& step) {
+  const std::string& layer = step.node->name;
+  const BatchShape data = b.shape(step.inputs[0]), index = b.shape(step.inputs[1]);
+  const int64_t count = data.front().fixed;
+  const std::string places =
+      b.add(layer, "Cast", {b.tensor(step.inputs[1])}, {{"to", static_cast<int64_t>(OnnxType::i64)}}, false);
+  const std::string inside =
+      b.add(layer, "Clip", {places, b.integer(layer, 0), b.integer(layer, count - 1)}, {}, false);
+  const std::string rows = b.add(layer, "Gather", {b.tensor(step.inputs[0]), inside}, {{"axis", int64_t{0}}});
+  BatchShape by_row(data.size(), {1, 0});
+  by_row.front() = index.front();
+  const std::string is_inside = b.add(layer, "Equal", {places, inside}, {}, false);
+  return b.add(layer, "Where", {b.reshaped(layer, {is_inside, index}, by_row), rows, b.number(layer, 0)}, {}, false);
+}
+
 }  // namespace
 
 bool add_shape_step(OnnxBuilder& b, const OnnxStep& step) {
@@ -181,13 +206,13 @@ bool add_shape_step(OnnxBuilder& b, const OnnxStep& step) {
       name = b.add(step.node->name, "Concat", b.tensors(step.inputs),
                    {{"axis", int64_t{step.node->attrs.as<gpunn_concat_attrs>().axis}}});
       break;
-    case GPUNN_OP_COPY: {
-      const bool same = b.graph().value(step.inputs[0]).type.dtype == DType::f32 &&
-                        b.graph().value(step.outputs[0]).type.dtype == DType::f32;
-      if (!same) return false;
-      name = b.tensor(step.inputs[0]);
+    case GPUNN_OP_GATHER_ROWS:
+      if (dtype_of(b, step.inputs[0]) != DType::f32) return false;
+      name = gathered(b, step);
       break;
-    }
+    case GPUNN_OP_COPY:
+      name = converted(b, step);
+      break;
     default:
       return false;
   }

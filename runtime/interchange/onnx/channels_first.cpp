@@ -19,17 +19,6 @@ bool is_turn(const FileNode& node) {
   return list != nullptr && *list == kChannelsFirst;
 }
 
-// The only input that is no initializer; nullptr: there are others, or none.
-const FileInput* only_input(const FileModel& model) {
-  const FileInput* found = nullptr;
-  for (const FileInput& input : model.inputs) {
-    if (model.initializers.contains(input.name)) continue;
-    if (found != nullptr) return nullptr;
-    found = &input;
-  }
-  return found;
-}
-
 // The only node that reads a value, which is no output; nullptr: there are others, or none.
 FileNode* only_reader(FileModel& model, const std::string& value) {
   if (std::ranges::find(model.outputs, value) != model.outputs.end()) return nullptr;
@@ -62,11 +51,11 @@ bool is_arithmetic(const FileModel& model, const FileNode& node, const std::stri
 
 }  // namespace
 
-void turn_input_first(FileModel& model) {
-  const FileInput* input = only_input(model);
-  if (input == nullptr || input->shape.size() != kChannelsFirst.size()) return;
+namespace {
+
+void turn_input_first(FileModel& model, const FileInput& input) {
   std::vector<FileNode*> arithmetic;
-  std::string value = input->name;
+  std::string value = input.name;
   FileNode* node = only_reader(model, value);
   while (node != nullptr && arithmetic.size() < kMostSteps && is_arithmetic(model, *node, value)) {
     arithmetic.push_back(node);
@@ -75,7 +64,7 @@ void turn_input_first(FileModel& model) {
   }
   if (node == nullptr || arithmetic.empty() || !node->domain.empty() || node->outputs.size() != 1 || !is_turn(*node))
     return;
-  const std::string turned = input->name + "/channels_first";
+  const std::string turned = input.name + "/channels_first";
   for (FileNode* one : arithmetic) {
     for (std::string& name : one->inputs) {
       const auto constant = model.initializers.find(name);
@@ -88,10 +77,19 @@ void turn_input_first(FileModel& model) {
       model.initializers[name] = std::move(by_channel);
     }
   }
-  std::ranges::replace(arithmetic.front()->inputs, input->name, turned);
+  std::ranges::replace(arithmetic.front()->inputs, input.name, turned);
   arithmetic.back()->outputs.front() = node->outputs.front();
-  node->inputs.front() = input->name;
+  node->inputs.front() = input.name;
   node->outputs.front() = turned;
+}
+
+}  // namespace
+
+void turn_inputs_first(FileModel& model) {
+  for (const FileInput& input : model.inputs) {
+    const bool is_image = input.shape.size() == kChannelsFirst.size() && computes_in(input.element);
+    if (is_image && !model.initializers.contains(input.name)) turn_input_first(model, input);
+  }
 }
 
 }  // namespace gpunn::interchange

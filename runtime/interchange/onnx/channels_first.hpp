@@ -7,6 +7,6 @@ namespace gpunn::interchange {
 
 // Where arithmetic with constants, as a normalisation, stands between the input [N, H, W, C] and the Transpose that
 // turns it to [N, C, H, W], puts the Transpose first: the import then takes the input as it is behind it.
-void turn_input_first(FileModel& model);
+void turn_inputs_first(FileModel& model);
 
 }  // namespace gpunn::interchange

@@ -23,12 +23,17 @@ struct ImportedTensor {
   std::shared_ptr<const std::vector<float>> values;
 };
 
+// An input by the name that the file has for it, and the type of one row.
+struct ImportedInput {
+  std::string name;
+  TensorType sample;  // integers and truth values: as i32, i64 or u8
+};
+
 struct ImportedModel {
   ModelSpec model;
-  std::string input;  // the name that the file has for it
-  std::string output;
-  Shape sample;                 // one row of the input
-  bool has_open_sizes = false;  // besides that of the batch: the layers are those for `sample`
+  std::vector<ImportedInput> inputs;  // those that an output depends on, in the file's order
+  std::vector<std::string> outputs;
+  bool has_open_sizes = false;  // besides that of the batch: the layers are those for these samples
   std::vector<ImportedTensor> tensors;
   std::map<std::string, std::string> metadata;
 };
@@ -41,19 +46,21 @@ std::vector<int64_t> read_input_shape(std::string_view text);
 
 // The metadata of gpunn's own files name the shape of a sample by this key: "[3, 224, 224]".
 inline constexpr const char* kSampleKey = "sample";
+// And by this key the output that the task makes of the first one.
+inline constexpr const char* kPredictionsKey = "predictions";
 
 struct ImportOptions {
-  // Sizes of the input's dimensions, for those that the file leaves open; 0: as the file says. Without the first one if
-  // there is one less than the input has dimensions.
+  // Sizes of an input's dimensions, for those that the file leaves open; 0: as the file says. Without the first one if
+  // there is one less than the input has dimensions. Of several inputs, those with as many dimensions take them.
   std::vector<int64_t> input_shape = {};
   // Rows and columns, if the graph takes images [C, H, W] of open sizes; by default those of kSampleKey.
   std::vector<int64_t> image_size = {};
   int64_t computed = int64_t{1} << 28;  // most elements of constants that are computed, all of them together
 };
 
-// Reads a network of one input and one output. The first dimension of the input is the batch if each of its rows can be
-// computed by itself. Otherwise the whole input is one sample, where the file fixes its size. Throws Error: what
-// read_file_model() throws; and, with all nodes that no layer can stand for at once, Error(usage).
+// Reads a network. The first dimension of an input is the batch if the file leaves its size open. If it fixes all
+// sizes, and each row can be computed by itself, it is the batch too. Otherwise all of an input is one sample. Throws
+// Error: what read_file_model() throws; and, with all nodes that no layer can stand for at once, Error(usage).
 ImportedModel import_onnx(const std::filesystem::path& file, const ImportOptions& options = {});
 
 }  // namespace gpunn::interchange

@@ -164,22 +164,16 @@ ImportedModel Importer::run() {
   if (const std::string failure = inline_functions(file_model_); !failure.empty()) refuse(failure);
   fuse_suppression(file_model_);
   fuse_adaptive_pooling(file_model_);
-  turn_input_first(file_model_);
+  turn_inputs_first(file_model_);
   for (auto& [name, constant] : file_model_.initializers) values_[name] = constant_value(std::move(constant));
   for (const FileNode& node : file_model_.nodes) {
     for (const std::string& input : node.inputs) {
       if (!input.empty()) readers_[input].push_back(&node);
     }
   }
-  // A model of gpunn's gives, behind what its layers give, what the task makes of that.
-  const bool own_export = file_model_.producer == "gpunn" && file_model_.outputs.size() == 2;
-  if (own_export) file_model_.outputs.pop_back();
-  if (file_model_.outputs.size() != 1) {
-    refuse("the graph has " + std::to_string(file_model_.outputs.size()) +
-           " outputs; a network of one output is expected. Export it without the others");
-  }
-  names_ = {"input"};
-  read_input();
+  drop_predictions();
+  if (file_model_.outputs.empty()) refuse("the graph has no outputs");
+  read_inputs();
   order();
   for (const std::size_t i : order_) {
     if (!taken_.contains(&file_model_.nodes[i])) import_node(file_model_.nodes[i]);
@@ -192,191 +186,12 @@ ImportedModel Importer::run() {
     if (shown < problems_.size()) message += "\n  and " + std::to_string(problems_.size() - shown) + " more";
     refuse(message);
   }
-  const std::string& output = file_model_.outputs.front();
-  const Value* last = find_value(output);
-  if (last == nullptr) refuse("no node gives the output " + in_quotes(output));
-  if (last->constant && has_batch_) refuse("the output " + in_quotes(output) + " does not depend on the input");
-  Value given;
-  try {
-    given = last->constant ? constant_output(*last->constant) : output_value(*last);
-  } catch (const Unsupported& problem) {
-    refuse("the output " + in_quotes(output) + " " + problem.what());
-  }
-  remove_unused(given.layer);
+  remove_unused(give_outputs());
   result_.model.file = file_;
   result_.model.name = file_.stem().string();
-  result_.model.input.assign(result_.sample.begin(), result_.sample.end());
-  result_.output = output;
+  result_.outputs = file_model_.outputs;
   result_.metadata = std::move(file_model_.metadata);
   return std::move(result_);
-}
-
-namespace {
-
-// One number for each sample, which has no dimension but the batch's.
-Value as_number(Call& call, const Value& row_of_one) {
-  return call.layer("op", {&row_of_one}, {{"op", {"reduce"}}, {"kind", {"sum"}}, {"axes", {"1"}}}, {});
-}
-
-}  // namespace
-
-// What is known already, for each sample: a layer that joins it to the sample repeats it.
-Value Importer::constant_output(const Constant& constant) {
-  FileNode node;
-  node.name = file_model_.outputs.front();
-  Call call(*this, node, opset_, {});
-  const Constant values = as_floats(constant);
-  const int64_t count = element_count(values.shape);
-  if (count == 0) refuse("the output " + in_quotes(node.name) + " has no numbers");
-  const Value flat = call.reshaped(batch_first(call, *find_value(result_.input)), {element_count(result_.sample)});
-  const Value own = constant_layer(call, values, {count});
-  const Value both = call.layer("concat", {&flat, &own}, {}, {row_of(flat).front() + count});
-  const Value last = sliced(call, both, 1, row_of(flat).front(), count);
-  return values.shape.empty() ? as_number(call, last) : call.reshaped(last, values.shape);
-}
-
-// What the last layer gives, rows of the batch in front.
-Value Importer::output_value(const Value& last) {
-  const std::string& output = file_model_.outputs.front();
-  FileNode node;
-  node.name = output;
-  Call call(*this, node, opset_, {});
-  const BatchPlace place = place_of(last);
-  const bool has_rows = place.dimension == 0 && place.others == 1;
-  if (has_batch_ ? !has_rows : !place.is_outside()) {
-    refuse("the output " + in_quotes(output) + " is " + to_string(last.shape) +
-           "; expected one whose first dimension is the batch. Name the sizes of the whole input for a network that "
-           "computes one sample at a time (--input-shape)");
-  }
-  Value y = batch_first(call, last);
-  const Shape row = row_of(y);
-  if (last.shape.size() == (has_batch_ ? 1 : 0)) return as_number(call, y);
-  if (y.layer != "input") return y;
-  return call.layer("reshape", {&y}, {{"shape", texts(row)}}, row);
-}
-
-// Those of images, where they are open, that the caller wants or that the metadata name.
-std::vector<std::optional<int64_t>> Importer::with_known_sizes(std::vector<std::optional<int64_t>> sizes) const {
-  std::vector<int64_t> known;
-  if (const auto told = file_model_.metadata.find(kSampleKey); told != file_model_.metadata.end()) {
-    known = read_input_shape(told->second);
-  }
-  if (known.size() == 3 && options_.image_size.size() == 2) std::ranges::copy(options_.image_size, known.begin() + 1);
-  if (known.size() + 1 != sizes.size()) return sizes;
-  for (std::size_t i = 0; i < known.size(); ++i) {
-    if (!sizes[i + 1]) sizes[i + 1] = known[i];
-  }
-  return sizes;
-}
-
-// The sizes that the file gives, or that the caller does.
-std::vector<std::optional<int64_t>> Importer::input_sizes(const FileInput& input) const {
-  std::vector<std::optional<int64_t>> sizes = input.shape;
-  const std::vector<int64_t>& given = options_.input_shape;
-  if (given.empty()) return with_known_sizes(std::move(sizes));
-  if (given.size() != sizes.size() && given.size() + 1 != sizes.size()) {
-    refuse("an input shape of " + std::to_string(given.size()) + " sizes was given; the input " +
-           in_quotes(input.name) + " has " + std::to_string(sizes.size()) +
-           " dimensions, of which the first may be left out");
-  }
-  const std::size_t first = sizes.size() - given.size();
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    std::optional<int64_t>& size = sizes[first + i];
-    if (given[i] == 0) continue;
-    if (size && *size > 0 && *size != given[i] && first + i > 0) {
-      refuse("dimension " + std::to_string(first + i) + " of the input " + in_quotes(input.name) + " is " +
-             std::to_string(*size) + " in the file; the input shape that was given says " + std::to_string(given[i]));
-    }
-    size = given[i];
-  }
-  return sizes;
-}
-
-const FileInput& Importer::only_input() const {
-  const FileInput* input = nullptr;
-  for (const FileInput& one : file_model_.inputs) {
-    if (values_.contains(one.name)) continue;  // up to IR version 3 initializers were inputs too
-    if (input != nullptr) {
-      refuse("the graph has more than one input, " + in_quotes(input->name) + " and " + in_quotes(one.name) +
-             "; a network of one input is expected");
-    }
-    input = &one;
-  }
-  if (input == nullptr) refuse("the graph has no input");
-  return *input;
-}
-
-void Importer::read_input() {
-  const FileInput& input = only_input();
-  if (!computes_in(input.element)) {
-    refuse("the input " + in_quotes(input.name) + " is " + name_of(input.element) +
-           ", expected float32. A file of `gpunn export` must be written without --raw-input and --with-preprocessing");
-  }
-  if (!input.has_shape) {
-    refuse("the input " + in_quotes(input.name) + " has no shape; export the network with one");
-  }
-  const std::vector<std::optional<int64_t>> sizes = input_sizes(input);
-  result_.has_open_sizes = std::any_of(input.shape.begin() + (input.shape.empty() ? 0 : 1), input.shape.end(),
-                                       [](const std::optional<int64_t>& size) { return !size; });
-  may_be_one_sample_ = std::ranges::all_of(sizes, [](std::optional<int64_t> size) { return size && *size > 0; });
-  for (std::size_t i = sizes.size() < 2 ? 0 : 1; i < sizes.size(); ++i) {
-    if (sizes[i] != 0) continue;
-    refuse("dimension " + std::to_string(i) + " of the input " + in_quotes(input.name) +
-           " is 0, so that it has no numbers. Name the sizes with --input-shape (input_shape in Python and C++), or "
-           "export the network with others");
-  }
-  if (has_batch_ && sizes.size() < 2) {
-    refuse("the input " + in_quotes(input.name) + " has " + std::to_string(sizes.size()) +
-           " dimensions; expected a batch of samples, [batch, ...], or an input whose sizes are all fixed");
-  }
-  Value value{.constant = {}, .layer = "input", .element = input.element, .shape = {}};
-  if (has_batch_) value.shape.push_back({1, true});
-  for (std::size_t i = has_batch_ ? 1 : 0; i < sizes.size(); ++i) {
-    const std::optional<int64_t> size = sizes[i];
-    if (!size || *size < 1 || *size > (int64_t{1} << 31)) {
-      refuse("dimension " + std::to_string(i) + " of the input " + in_quotes(input.name) + " is " +
-             (size ? std::to_string(*size) : "open") +
-             "; only the first, the batch's, may be open. Name the sizes with --input-shape (input_shape in Python "
-             "and C++), or export the network with fixed ones");
-    }
-    value.shape.push_back({*size, false});
-  }
-  if (has_batch_) {
-    baked_batch_ = sizes.front() && *sizes.front() > 0 ? *sizes.front() : 0;
-    take_turned_input(input.name, value);
-    result_.sample = row_of(value);
-  } else {
-    for (std::size_t i = 0; i < value.shape.size(); ++i) {
-      value.parts.push_back({i + 1});
-      value.row.push_back(value.shape[i].factor);
-    }
-    if (value.row.empty()) value.row = {1};
-    result_.sample = value.row;
-  }
-  if (!checked_count(result_.sample)) {
-    refuse("the input " + in_quotes(input.name) + " of " + to_string(value.shape) + " is larger than any memory");
-  }
-  result_.input = input.name;
-  values_[input.name] = std::move(value);
-}
-
-// Networks of Keras take channels last, which they turn round at once: the input is then as after that.
-void Importer::take_turned_input(const std::string& name, Value& value) {
-  const FileNode* reader = only_reader(name);
-  if (reader == nullptr || reader->op != "Transpose" || value.shape.size() != 4 || reader->outputs.size() != 1) return;
-  const auto permutation = std::ranges::find(reader->attributes, "perm", &Attribute::name);
-  if (permutation == reader->attributes.end()) return;
-  const auto* order = std::get_if<std::vector<int64_t>>(&permutation->value);
-  if (order == nullptr || *order != std::vector<int64_t>{0, 3, 1, 2}) return;
-  const Sizes turned = {value.shape[0], value.shape[3], value.shape[1], value.shape[2]};
-  if (turned == value.shape) {
-    refuse("the input " + in_quotes(name) + " is " + to_string(value.shape) +
-           ", whose channels the graph turns from the last dimension to the first. gpunn takes them in front, and "
-           "equal sizes do not tell which of both a caller means. Export the network without that Transpose");
-  }
-  value.shape = turned;
-  take_in(*reader);
-  set_value(reader->outputs.front(), value);
 }
 
 // Files should be in order, but need not be sound.
@@ -608,25 +423,6 @@ std::string Importer::unique_name(const FileNode& node, const std::string& suffi
   int64_t& ordinal = ordinals_[base];
   while (!names_.insert(name).second) name = base + "_" + std::to_string(++ordinal + 1);
   return name;
-}
-
-// What does not lead to the output, as a sigmoid that became part of a SiLU; and the output's layer comes last.
-void Importer::remove_unused(const std::string& output) {
-  std::set<std::string> used = {output};
-  for (std::size_t i = layers_.size(); i-- > 0;) {
-    if (used.contains(layers_[i].name)) used.insert(layers_[i].from.begin(), layers_[i].from.end());
-  }
-  LayerSpec last;
-  for (LayerSpec& layer : layers_) {
-    if (!used.contains(layer.name)) continue;
-    for (auto& [name, tensor] : tensors_[layer.name]) result_.tensors.push_back(std::move(tensor));
-    if (layer.name == output) {
-      last = std::move(layer);
-    } else {
-      result_.model.layers.push_back(std::move(layer));
-    }
-  }
-  result_.model.layers.push_back(std::move(last));
 }
 
 }  // namespace gpunn::interchange

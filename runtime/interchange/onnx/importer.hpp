@@ -220,11 +220,11 @@ const OpRow* find_row(const std::string& op, int64_t opset, bool& known);
 
 class Importer {
  public:
-  // has_batch: the first dimension of the input is the batch; otherwise the whole input is one sample.
+  // has_batch: the first dimension of inputs is the batch; otherwise a whole input is one sample.
   Importer(std::filesystem::path file, FileModel model, ImportOptions options, bool has_batch);
 
   ImportedModel run();
-  // Whether the input has a size that could be one sample as a whole.
+  // Whether all inputs have sizes that could be one sample as a whole.
   bool may_be_one_sample() const { return may_be_one_sample_; }
   // The number of nodes that run() could not import.
   std::size_t problems() const { return problems_.size(); }
@@ -238,7 +238,8 @@ class Importer {
   const FileNode* only_reader(const std::string& value) const;
   // Whether a node reads a value, or the graph gives it.
   bool is_used(const std::string& value) const;
-  bool is_output(const std::string& value) const;  // of the graph
+  bool is_output(const std::string& value) const;                                            // of the graph
+  bool is_input(const std::string& source) const { return input_layers_.contains(source); }  // or its numbers as f32
   const Value* find_value(const std::string& name) const;
   void set_value(const std::string& name, Value value);
   // The size of the batch that the file was exported for; 0: any.
@@ -253,13 +254,16 @@ class Importer {
   int64_t take_room(const Shape& shape);
 
  private:
-  const FileInput& only_input() const;
+  std::vector<const FileInput*> graph_inputs() const;
   std::vector<std::optional<int64_t>> with_known_sizes(std::vector<std::optional<int64_t>> sizes) const;
-  std::vector<std::optional<int64_t>> input_sizes(const FileInput& input) const;
-  void read_input();
+  std::vector<std::optional<int64_t>> input_sizes(const FileInput& input, bool is_only) const;
+  void read_inputs();
+  void read_input(const FileInput& input, const std::vector<std::optional<int64_t>>& sizes, bool has_rows);
   void take_turned_input(const std::string& name, Value& value);
-  Value output_value(const Value& last);
-  Value constant_output(const Constant& constant);
+  void drop_predictions();
+  std::vector<Value> give_outputs();
+  Value output_value(const std::string& output, const Value& last);
+  Value constant_output(const std::string& output, const Constant& constant);
   void order();
   void import_node(const FileNode& node);
   // Folds a node or imports it by its row. Throws Unsupported.
@@ -267,7 +271,7 @@ class Importer {
   void import_rows(const OpRow& row, const Call& call, const std::vector<const Value*>& inputs);
   void import_in_place(const OpRow& row, const Call& call, std::vector<const Value*> inputs);
   void report(const FileNode& node, int64_t opset, const std::string& why);
-  void remove_unused(const std::string& output);
+  void remove_unused(const std::vector<Value>& outputs);
   [[noreturn]] void refuse(const std::string& why) const;
 
   std::filesystem::path file_;
@@ -283,7 +287,7 @@ class Importer {
   std::set<const FileNode*> taken_;
   std::vector<LayerSpec> layers_;
   std::map<std::string, std::size_t> layer_index_;
-  std::set<std::string> names_;
+  std::set<std::string> names_, input_layers_;
   std::map<std::string, int64_t> ordinals_;
   std::map<std::string, std::map<std::string, ImportedTensor>> tensors_;
   std::vector<std::string> problems_;

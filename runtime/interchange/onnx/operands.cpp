@@ -35,17 +35,23 @@ std::string Operands::joined_shapes() const {
   return shapes;
 }
 
-// Where batches are in different places, those of one row go outside.
+// A value that comes whole for each row has the batch where the others have it, in a dimension of 1. Where batches are
+// in different places otherwise, those of one row go outside.
 void Operands::find_place(std::size_t last) {
+  place_ = BatchPlace::outside();
   bool is_found = false, is_mixed = false;
   for (const Value& one : operands_) {
     if (one.constant) continue;
-    const BatchPlace place = place_of(one);
-    is_mixed = is_mixed || (is_found && place != place_);
-    if (!is_found) place_ = place;
     is_found = true;
+    if (place_.is_outside()) place_ = place_of(one);
   }
   if (!is_found) throw Unsupported("takes constants alone");
+  for (Value& one : operands_) {
+    if (one.constant) continue;
+    const bool is_whole = place_of(one).is_outside() && call_.importer().baked_batch() != 1;
+    if (is_whole && !place_.is_outside()) one = with_batch_in(call_, one, place_);
+    is_mixed = is_mixed || place_ != place_of(one);
+  }
   is_mixed = is_mixed || (!place_.is_outside() && place_.dimension + last >= rank_);
   if (!is_mixed) return;
   place_ = BatchPlace::outside();
@@ -111,7 +117,7 @@ Value merged(Call& call, Operands& operands, const std::string& layer, const Key
 bool is_of_input(Call& call, const std::string& name) {
   constexpr int kMostSteps = 16;
   std::string source = name;
-  for (int step = 0; step < kMostSteps && source != "input"; ++step) {
+  for (int step = 0; step < kMostSteps && !call.importer().is_input(source); ++step) {
     const LayerSpec* layer = call.importer().find_layer(source);
     if (layer == nullptr || layer->type != "affine") return false;
     const bool is_fixed = std::ranges::any_of(layer->parameters, [](const LayerParameter& one) {
@@ -120,7 +126,7 @@ bool is_of_input(Call& call, const std::string& name) {
     if (!is_fixed) return false;
     source = layer->from.front();
   }
-  return source == "input";
+  return call.importer().is_input(source);
 }
 
 // x times or plus a constant that broadcasts to it, `tensor` being the name that the layer has for it. A constant that

@@ -304,6 +304,13 @@ Value batch_as_one(Call& call, const Value& x) {
   return settled(call, as_given(x), std::move(parts));
 }
 
+Value with_batch_in(Call& call, const Value& x, const BatchPlace& place) {
+  if (place.others != 1 || place.dimension >= x.shape.size() || x.shape[place.dimension] != Size{1, false}) return x;
+  Parts parts = x.parts;
+  parts[place.dimension].insert(parts[place.dimension].begin(), kBatch);
+  return settled(call, as_given(x), std::move(parts));
+}
+
 std::optional<Value> outside(Call& call, const Value& x) {
   const BatchPlace place = place_of(x);
   if (place.is_outside()) return x;

@@ -33,6 +33,9 @@ Value placed(Call& call, const Value& x, const BatchPlace& place, std::size_t ra
 Value one_as_batch(Call& call, const Value& x);
 // The reverse of it.
 Value batch_as_one(Call& call, const Value& x);
+// A value with the batch outside of it, with the batch in the dimension of a place; as it is unless that is 1 and has
+// no others.
+Value with_batch_in(Call& call, const Value& x, const BatchPlace& place);
 // The value with the batch outside of it; nothing where it is a dimension of more than the one row of a file.
 std::optional<Value> outside(Call& call, const Value& x);
 

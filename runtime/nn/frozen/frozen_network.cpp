@@ -65,7 +65,7 @@ std::map<std::string, ValueId> FrozenLayers::look_at(ValueId images, const std::
   const auto parameters = constants_.begin() + kOfColours;
   const auto buffers = parameters + network_.parameters;
   build_forward(
-      graph_, model, seen, {parameters, parameters + std::ssize(model_parameters(model, image))},
+      graph_, model, {{.value = seen}}, {parameters, parameters + std::ssize(model_parameters(model, image))},
       {.training = false, .buffers = {buffers, buffers + std::ssize(model_buffers(model, image))}, .layers = &layers});
   if (!network_.precision) return layers;
   std::vector<ValueId> results;

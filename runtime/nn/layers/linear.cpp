@@ -1,3 +1,5 @@
+#include <gpunn/ops.h>
+
 #include "nn/layers/families.hpp"
 #include "nn/layers/parts.hpp"
 
@@ -17,11 +19,30 @@ graph::ValueId linear(const LayerContext& c) {
   return view(c, y, x);
 }
 
+// First values as in PyTorch: normal, of a deviation of 1.
+graph::ValueId embedding(const LayerContext& c) {
+  const Shape x = c.input_shape();
+  const int64_t width = c.arguments.integer("width");
+  const graph::ValueId table = c.parameter({.name = "weight",
+                                            .shape = {c.arguments.integer("count"), width},
+                                            .init = InitKind::normal,
+                                            .decayed = true,
+                                            .deviation = 1});
+  graph::Expressions e(c.graph, c.layer.name);
+  const graph::ValueId integers = view(c, c.inputs[0], {element_count(x)});
+  const graph::ValueId index = e.dtype(integers) == DType::i32 ? integers : e.converted(integers, DType::i32);
+  Shape rows = x;
+  rows.push_back(width);
+  if (rows.size() > GPUNN_MAX_RANK) fail("expected at most 6 dimensions of a sample, found " + c.input_text(0));
+  return view(c, e.op(GPUNN_OP_GATHER_ROWS, {table, index}), rows);
+}
+
 }  // namespace
 
 LayerFunctions linear_layers() {
   return {
       {"linear", linear},
+      {"embedding", embedding},
   };
 }
 

@@ -36,6 +36,10 @@ ImageBytes image_of(std::string_view body, const std::string& boundary) {
 }  // namespace
 
 inference::ImageSample image_of_body(Pending& work, const ServingOptions& options) {
+  if (const std::size_t inputs = work.model->model.inputs().size(); inputs > 1) {
+    throw ServiceError(400, "model '" + work.model->name + "' takes " + std::to_string(inputs) +
+                                " inputs, not an image alone; call /v2/models/" + work.model->name + "/infer");
+  }
   const std::string_view body = plain_body(work, options.body_bytes);
   const ImageBytes image = image_of(body, multipart_boundary(work.exchange->header("Content-Type")));
   if (image.bytes.empty()) {

@@ -39,8 +39,8 @@ void submit_image(const std::shared_ptr<Call>& call, Response (*answer)(const Ca
       call->image = image_of_body(*call, options);
       Job job = job_of(call, answer);
       job.rows = 1;
-      job.input = call->image.values.data();
-      job.outputs = {1};
+      job.inputs = {{call->image.values.data()}};
+      job.outputs = {call->model->model.outputs().size() - 1};  // the predictions
       call->model->batcher.submit(std::move(job));
     } catch (const std::exception& failure) {
       fail(*call, failure);

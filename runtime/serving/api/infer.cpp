@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kShort = std::size_t{64} << 10;  // bytes of JSON that are read on the network's thread
 
 struct Inference : Pending {
-  std::string converted;  // the input, where it came as JSON
+  std::vector<std::string> converted;  // the inputs that came as JSON, in the model's order
   InferRequest request;
   std::vector<std::size_t> outputs;  // of the model, in the order of the answer
 };
@@ -27,6 +27,10 @@ std::string in(const ServedModel& model) { return " for model '" + model.name + 
 
 // A body without JSON, which is the values of the only input.
 InferRequest raw_request(std::string_view body, const ServedModel& model) {
+  if (model.model.inputs().size() > 1) {
+    throw ServiceError(400, "a raw binary request holds a single input, expected " +
+                                std::to_string(model.model.inputs().size()) + " inputs" + in(model));
+  }
   const ModelTensor& tensor = model.model.inputs().front();
   const std::size_t row_bytes = tensor.row.bytes();
   if (body.empty() || body.size() % row_bytes != 0) {
@@ -45,17 +49,14 @@ InferRequest raw_request(std::string_view body, const ServedModel& model) {
   return request;
 }
 
-const InferInput& checked_input(const InferRequest& request, const ServedModel& model) {
-  const ModelTensor& tensor = model.model.inputs().front();
-  if (request.inputs.size() != 1) {
-    throw ServiceError(400,
-                       "expected 1 inputs but got " + std::to_string(request.inputs.size()) + " inputs" + in(model));
+// The input of a request for a tensor of the model, which is of this shape but for the rows.
+const InferInput& checked_input(const InferRequest& request, const ModelTensor& tensor, const ServedModel& model) {
+  const auto found = std::ranges::find(request.inputs, tensor.name, &InferInput::name);
+  if (found == request.inputs.end()) {
+    throw ServiceError(400, "unexpected inference input '" + request.inputs.front().name + "'" + in(model) +
+                                "; expected '" + tensor.name + "'");
   }
-  const InferInput& input = request.inputs.front();
-  if (input.name != tensor.name) {
-    throw ServiceError(
-        400, "unexpected inference input '" + input.name + "'" + in(model) + "; expected '" + tensor.name + "'");
-  }
+  const InferInput& input = *found;
   if (input.in_shared_memory) throw ServiceError(501, "the service has no shared memory with its clients");
   const std::string_view expected = datatype_of(tensor.row.dtype);
   // The mean is subtracted before f64 is rounded.
@@ -76,6 +77,24 @@ const InferInput& checked_input(const InferRequest& request, const ServedModel& 
                                 in(model) + ", found " + std::to_string(input.shape.front()));
   }
   return input;
+}
+
+// Those of the model, in its order.
+std::vector<const InferInput*> checked_inputs(const InferRequest& request, const ServedModel& model) {
+  const std::vector<ModelTensor>& tensors = model.model.inputs();
+  if (request.inputs.size() != tensors.size()) {
+    throw ServiceError(400, "expected " + std::to_string(tensors.size()) + " inputs but got " +
+                                std::to_string(request.inputs.size()) + " inputs" + in(model));
+  }
+  std::vector<const InferInput*> inputs;
+  for (const ModelTensor& tensor : tensors) {
+    inputs.push_back(&checked_input(request, tensor, model));
+    const int64_t rows = inputs.back()->shape.front(), first = inputs.front()->shape.front();
+    if (rows == first) continue;
+    throw ServiceError(400, "inference input '" + tensor.name + "' has a batch-size of " + std::to_string(rows) +
+                                in(model) + ", and '" + inputs.front()->name + "' has " + std::to_string(first));
+  }
+  return inputs;
 }
 
 std::vector<std::size_t> checked_outputs(InferRequest& request, const ServedModel& model) {
@@ -150,14 +169,15 @@ void submit(const std::shared_ptr<Inference>& inference, const ServingOptions& o
   const std::optional<std::size_t> header_bytes = json_bytes_of(exchange);
   inference->request =
       header_bytes == std::size_t{0} ? raw_request(body, model) : parse_infer_request(body, header_bytes);
-  const InferInput& input = checked_input(inference->request, model);
-  const DType type = dtype_of(input.datatype).value_or(model.model.inputs().front().row.dtype);
-  const std::string_view values = packed_values(input, type, inference->converted);
+  const std::vector<const InferInput*> inputs = checked_inputs(inference->request, model);
+  inference->converted.resize(inputs.size());
   inference->outputs = checked_outputs(inference->request, model);
   Job job = job_of(inference, answer_of);
-  job.rows = input.shape.front();
-  job.input = values.data();
-  job.dtype = type;
+  job.rows = inputs.front()->shape.front();
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const DType type = dtype_of(inputs[i]->datatype).value_or(model.model.inputs()[i].row.dtype);
+    job.inputs.push_back({packed_values(*inputs[i], type, inference->converted[i]).data(), type});
+  }
   job.outputs = inference->outputs;
   if (inference->request.timeout_us > 0) {
     constexpr uint64_t kLongest = 86'400'000'000;

@@ -26,20 +26,21 @@ SharedBytes part_of(const std::shared_ptr<char[]>& batch, std::size_t batch_byte
   return {std::move(own), view};
 }
 
-// The samples of all jobs, in f64 if `row` is. Numbers of f32 are widened where others are f64.
-void gather(const std::vector<Job>& jobs, const TensorType& row, std::string& gathered) {
+// The samples of all jobs for an input, in f64 if `row` is. Numbers of f32 are widened where others are f64.
+void gather(const std::vector<Job>& jobs, std::size_t which, const TensorType& row, std::string& gathered) {
   std::size_t all = 0;
   for (const Job& job : jobs) all += static_cast<std::size_t>(job.rows);
   gathered.resize(all * row.bytes());
   char* target = gathered.data();
   for (const Job& job : jobs) {
+    const JobInput& input = job.inputs[which];
     const std::size_t bytes = static_cast<std::size_t>(job.rows) * row.bytes();
-    if (row.dtype != DType::f64 || job.dtype == DType::f64) {
-      std::memcpy(target, job.input, bytes);
+    if (row.dtype != DType::f64 || input.dtype == DType::f64) {
+      std::memcpy(target, input.samples, bytes);
     } else {
       for (std::size_t i = 0; i < bytes / sizeof(double); ++i) {
         float number = 0;
-        std::memcpy(&number, static_cast<const char*>(job.input) + i * sizeof(float), sizeof(float));
+        std::memcpy(&number, static_cast<const char*>(input.samples) + i * sizeof(float), sizeof(float));
         const auto wide = static_cast<double>(number);
         std::memcpy(target + i * sizeof(double), &wide, sizeof(double));
       }
@@ -92,7 +93,7 @@ void Batcher::submit(Job job) {
 }
 
 void Batcher::work() {
-  std::string gathered;  // the input of a batch of several requests
+  std::vector<std::string> gathered(model_.inputs().size());  // the inputs of a batch of several requests
   std::unique_lock lock(mutex_);
   while (wait_for_batch(lock)) {
     Jobs jobs = take_batch();
@@ -132,7 +133,7 @@ void Batcher::refuse(Job& job, Failure why, int status, const std::string& messa
   job.done({.status = status, .message = message});
 }
 
-void Batcher::run(Jobs& jobs, std::string& gathered) {
+void Batcher::run(Jobs& jobs, std::vector<std::string>& gathered) {
   const Clock::time_point begin = Clock::now();
   std::erase_if(jobs, [&](Job& job) {
     if (job.abandoned && job.abandoned()) {
@@ -164,21 +165,26 @@ void Batcher::run(Jobs& jobs, std::string& gathered) {
   }
 }
 
-void Batcher::infer(Jobs& jobs, int64_t rows, std::string& gathered, Clock::time_point begin) {
-  const ModelTensor& input = model_.inputs().front();
-  const void* samples = jobs.front().input;
-  const bool wide = std::ranges::any_of(jobs, [](const Job& job) { return job.dtype == DType::f64; });
-  const DType type = wide ? DType::f64 : input.row.dtype;
-  if (jobs.size() > 1) {
-    gather(jobs, TensorType{type, input.row.shape}, gathered);
-    samples = gathered.data();
+void Batcher::infer(Jobs& jobs, int64_t rows, std::vector<std::string>& gathered, Clock::time_point begin) {
+  const std::vector<ModelTensor>& tensors = model_.inputs();
+  std::vector<Shape> input_shapes;
+  for (const ModelTensor& input : tensors) input_shapes.push_back(batch_shape(input.row.shape, rows));
+  std::vector<ArrayView> inputs;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const bool wide = std::ranges::any_of(jobs, [&](const Job& job) { return job.inputs[i].dtype == DType::f64; });
+    const DType type = wide ? DType::f64 : tensors[i].row.dtype;
+    const void* samples = jobs.front().inputs[i].samples;
+    if (jobs.size() > 1) {
+      gather(jobs, i, TensorType{type, tensors[i].row.shape}, gathered[i]);
+      samples = gathered[i].data();
+    }
+    inputs.push_back({.name = tensors[i].name, .dtype = type, .shape = input_shapes[i], .data = samples});
   }
   std::vector<Shape> shapes;
   std::vector<std::size_t> wanted;
   for (const Job& job : jobs) wanted.insert(wanted.end(), job.outputs.begin(), job.outputs.end());
   std::ranges::sort(wanted);
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-  const Shape input_shape = batch_shape(input.row.shape, rows);
   for (const std::size_t output : wanted) shapes.push_back(batch_shape(model_.outputs()[output].row.shape, rows));
   std::vector<MutableArrayView> outputs;
   std::vector<std::shared_ptr<char[]>> batch(model_.outputs().size());
@@ -188,9 +194,8 @@ void Batcher::infer(Jobs& jobs, int64_t rows, std::string& gathered, Clock::time
     values = memory_.take(static_cast<std::size_t>(rows) * tensor.row.bytes());
     outputs.push_back({.name = tensor.name, .dtype = tensor.row.dtype, .shape = shapes[i], .data = values.get()});
   }
-  const ArrayView array{.name = input.name, .dtype = type, .shape = input_shape, .data = samples};
   const Clock::time_point ready = Clock::now();
-  model_.run({&array, 1}, outputs);
+  model_.run(inputs, outputs);
   const Clock::time_point ran = Clock::now();
   std::vector<JobResult> results(jobs.size());
   std::size_t first = 0;

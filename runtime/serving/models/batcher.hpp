@@ -33,11 +33,16 @@ struct JobResult {
   std::vector<SharedBytes> outputs = {};
 };
 
-// A request to a model: `rows` samples at `input`, which `keep` keeps alive.
+// The samples of a request for one of a model's inputs.
+struct JobInput {
+  const void* samples = nullptr;
+  DType dtype = DType::u8;  // the model's, or f64 for f32
+};
+
+// A request to a model: `rows` samples for each of its inputs, in its order, which `keep` keeps alive.
 struct Job {
   int64_t rows = 0;
-  const void* input = nullptr;
-  DType dtype = DType::u8;  // of the samples: the model's, or f64 for f32
+  std::vector<JobInput> inputs;
   std::shared_ptr<const void> keep;
   std::vector<std::size_t> outputs;  // which of the model's, in the order of the result
   Clock::time_point received, queued;
@@ -66,8 +71,8 @@ class Batcher {
   void work();
   bool wait_for_batch(std::unique_lock<std::mutex>& lock);
   Jobs take_batch();
-  void run(Jobs& jobs, std::string& gathered);
-  void infer(Jobs& jobs, int64_t rows, std::string& gathered, Clock::time_point begin);
+  void run(Jobs& jobs, std::vector<std::string>& gathered);
+  void infer(Jobs& jobs, int64_t rows, std::vector<std::string>& gathered, Clock::time_point begin);
   void refuse(Job& job, Failure why, int status, const std::string& message);
   void lose(const std::string& why);
 

@@ -26,19 +26,24 @@ std::vector<int64_t> sizes_in_order(int64_t most) {
 void warm_up(const Model& model, int instances, std::chrono::milliseconds budget) {
   if (budget.count() == 0) return;
   const Clock::time_point end = Clock::now() + budget;
-  const ModelTensor& input = model.inputs().front();
   const std::vector<int64_t> sizes = sizes_in_order(model.max_batch());
-  const std::vector<std::byte> zeros(static_cast<std::size_t>(model.max_batch()) * input.row.bytes());
+  std::size_t largest = 0;
+  for (const ModelTensor& input : model.inputs()) largest = std::max(largest, input.row.bytes());
+  const std::vector<std::byte> zeros(static_cast<std::size_t>(model.max_batch()) * largest);
   std::mutex mutex;
   std::exception_ptr failure;
   const auto run = [&] {
     try {
-      Shape shape = batch_shape(input.row.shape, 0);
       for (const int64_t rows : sizes) {
         if (Clock::now() > end) return;
-        shape.front() = rows;
-        const ArrayView array{.name = input.name, .dtype = input.row.dtype, .shape = shape, .data = zeros.data()};
-        model.run({&array, 1}, {});
+        std::vector<Shape> shapes;
+        for (const ModelTensor& input : model.inputs()) shapes.push_back(batch_shape(input.row.shape, rows));
+        std::vector<ArrayView> arrays;
+        for (std::size_t i = 0; i < shapes.size(); ++i) {
+          const ModelTensor& input = model.inputs()[i];
+          arrays.push_back({.name = input.name, .dtype = input.row.dtype, .shape = shapes[i], .data = zeros.data()});
+        }
+        model.run(arrays, {});
       }
     } catch (...) {
       const std::lock_guard lock(mutex);

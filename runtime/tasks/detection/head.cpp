@@ -35,13 +35,6 @@ std::string kinds_text() {
   return layers + ", such as " + models;
 }
 
-// What the layer takes, by the names of the layers that give it.
-std::vector<std::string> inputs_of(const ModelSpec& model) {
-  const LayerSpec& last = model.layers.back();
-  if (!last.from.empty()) return last.from;
-  return {model.layers.size() > 1 ? model.layers[model.layers.size() - 2].name : std::string()};
-}
-
 }  // namespace
 
 bool is_detection_head(std::string_view layer) {
@@ -49,7 +42,7 @@ bool is_detection_head(std::string_view layer) {
 }
 
 std::unique_ptr<DetectionHead> detection_head(const Graph& g, const TaskContext& c, const ModelOutputs& outputs) {
-  const LayerSpec& last = c.experiment.model.layers.back();
+  const LayerSpec& last = c.experiment.model.output_layer();
   const auto kind = std::ranges::find(head_kinds(), last.type, &HeadKind::layer);
   if (kind == head_kinds().end()) {
     throw ConfigError({{last.where, "the task detection needs a model that ends in " + kinds_text() +
@@ -57,7 +50,7 @@ std::unique_ptr<DetectionHead> detection_head(const Graph& g, const TaskContext&
   }
   const config::LayerArguments arguments(*config::find_layer_type(last.type), last);
   std::vector<Shape> maps;
-  for (const std::string& input : inputs_of(c.experiment.model)) {
+  for (const std::string& input : c.experiment.model.sources_of(last)) {
     maps.push_back(g.value(outputs.layers.at(input)).type.shape);
   }
   if (const std::string wrong = kind->refuse(c.experiment.loss, arguments); !wrong.empty()) {

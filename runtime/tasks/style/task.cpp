@@ -55,7 +55,7 @@ class StyleTransfer : public ImageTask {
   }
   void require_output(const graph::Graph& g, const TaskContext& c, const ModelOutputs& outputs) const override {
     if (gives_images(g, c, outputs)) return;
-    const LayerSpec& last = c.experiment.model.layers.back();
+    const LayerSpec& last = c.experiment.model.output_layer();
     throw ConfigError(
         {{last.where, "the task style_transfer compares an image of " + std::to_string(c.outputs) +
                           " values with the one that it was made of; the model's last layer '" + last.name +

@@ -34,7 +34,7 @@ class SuperResolution : public ImageTask {
 
   void require_output(const Graph& g, const TaskContext& c, const ModelOutputs& outputs) const override {
     if (gives_images(g, c, outputs)) return;
-    const LayerSpec& last = c.experiment.model.layers.back();
+    const LayerSpec& last = c.experiment.model.output_layer();
     throw ConfigError(
         {{last.where, "the task super_resolution compares an image with its target of " + std::to_string(c.outputs) +
                           " values (data.scale, data.patch_size, " + "data.colours); the model's last layer '" +

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 
+#include "interchange/onnx/constants/number_format.hpp"
 #include "interchange/onnx/dimensions.hpp"
 #include "interchange/onnx/elements.hpp"
 #include "interchange/onnx/operands.hpp"
@@ -67,7 +68,43 @@ void split(Call& call) {
   }
 }
 
+// Rows of a constant table, by integers of the data.
+void gather_from_table(Call& call) {
+  const Value& table = call.input(0);
+  if (!table.constant) throw Unsupported("takes values of the data at places that the data say");
+  const std::size_t rank = table.shape.size(), axis = sound_dimension(call.integer("axis", 0), rank);
+  if (axis != 0) throw Unsupported("takes values along dimension " + std::to_string(axis) + " at places of the data");
+  const Constant rows = as_floats(*table.constant);
+  const int64_t count = rows.shape.front();
+  const Shape each(rows.shape.begin() + 1, rows.shape.end());
+  const int64_t width = element_count(each);
+  if (count < 1 || width < 1) throw Unsupported("takes rows of an empty table");
+  Value places = call.data_anywhere(1);
+  const BatchPlace place = place_of(places);
+  const std::size_t places_rank = places.shape.size();
+  const NumberFormat format = format_of(places.element);
+  if (format.is_signed) {  // those below 0 count from the end
+    const Value from_end = elementwise(call, "add", {places, number(static_cast<float>(count))});
+    places = choice_of(call, comparison_of(call, "less", places, number(0)), from_end, places);
+  }
+  places = batch_first(call, places);
+  Shape row = row_of(places);
+  row.push_back(width);
+  Value y =
+      call.layer("embedding", {&places}, {{"count", {std::to_string(count)}}, {"width", {std::to_string(width)}}}, row);
+  call.set_tensor(y, "weight", {count, width}, floats_constant({count, width}, *rows.floats));
+  y.element = table.element;
+  // Places without dimensions but the batch's are rows of 1.
+  if (places_rank == (place.is_outside() ? 0U : 1U)) row.erase(row.begin());
+  row.pop_back();
+  row.insert(row.end(), each.begin(), each.end());
+  const bool is_number = row.empty();
+  y = call.reshaped(y, is_number ? Shape{1} : row);
+  call.give(place == BatchPlace() && !is_number ? y : placed(call, y, place, places_rank + each.size()));
+}
+
 void gather(Call& call) {
+  if (!call.input(1).constant) return gather_from_table(call);
   const Value& x = call.data_anywhere(0);
   const std::size_t axis = sound_dimension(call.integer("axis", 0), x.shape.size());
   if (x.shape[axis].of_batch && call.importer().baked_batch() != 1) throw Unsupported("takes rows of the batch");
