@@ -57,7 +57,8 @@ void add_predictions(Graph& g, const ForwardModel& model, const tasks::ModelOutp
                      const std::function<void(const char*, gpunn_op, ValueId)>& add_output) {
   const tasks::Task& task = tasks::find(model.experiment.task);
   const tasks::TaskContext context{.experiment = model.experiment,
-                                   .outputs = static_cast<int64_t>(model.info.fields.target().names.size())};
+                                   .outputs = static_cast<int64_t>(model.info.fields.target().names.size()),
+                                   .target = &model.info.fields.target()};
   const TensorType type = g.value(outputs.last).type;
   if (task.names_outputs() && type.shape.size() != 2) require_outputs_named(model, type);
   const ValueId scores = task.add_scores(g, context, outputs);

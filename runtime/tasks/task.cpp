@@ -16,6 +16,7 @@ const Task& multi_label();
 const Task& detection();
 const Task& super_resolution();
 const Task& style_transfer();
+const Task& segmentation();
 
 namespace {
 
@@ -23,7 +24,8 @@ constexpr std::string_view kOfTraining = "train_";
 
 std::vector<const Task*>& known() {
   static std::vector<const Task*> tasks = {&classification(),   &regression(),     &multi_label(),
-                                           &super_resolution(), &style_transfer(), &detection()};
+                                           &super_resolution(), &style_transfer(), &detection(),
+                                           &segmentation()};
   return tasks;
 }
 

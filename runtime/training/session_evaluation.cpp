@@ -110,7 +110,7 @@ void Session::run_single(const SingleRow& row, execution::RunnableProgram& progr
   write_scalar<int64_t>(variables(), variable::kEvalStep, 0);
   if (row.index == 0) sums_of(tasks::Phase::evaluation).reset();
   executable.run();
-  const auto read = [&](const char* name) { return values_of<float>(variables().read(row.prefix() + name)); };
+  const auto read = [&](const char* name) { return read_floats(variables(), row.prefix() + name); };
   const std::vector<float> scores = read(variable::kRowScores), predictions = read(variable::kPredictions);
   const std::vector<float> losses = read(variable::kRowLosses);
   const tasks::EvaluatedRows seen{.dataset = dataset(),
@@ -193,9 +193,9 @@ EvalReport Session::evaluate_rows(const std::function<void(const tasks::Evaluate
   return evaluate_by(step, {}, evaluation, [&](int64_t steps) {
     for (int64_t i = 0; i < steps; ++i, first += batch, advance(work, 1)) {
       executable.run();
-      const std::vector<float> scores = values_of<float>(variables().read(variable::kRowScores));
-      const std::vector<float> predictions = values_of<float>(variables().read(variable::kPredictions));
-      const std::vector<float> losses = values_of<float>(variables().read(variable::kRowLosses));
+      const std::vector<float> scores = read_floats(variables(), variable::kRowScores);
+      const std::vector<float> predictions = read_floats(variables(), variable::kPredictions);
+      const std::vector<float> losses = read_floats(variables(), variable::kRowLosses);
       // The last batch may have rows that do not count.
       const auto rows = static_cast<std::size_t>(std::min(batch, data_->test().rows() - first));
       const auto rows_of = [&](const std::vector<float>& all) {

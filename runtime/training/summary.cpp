@@ -141,6 +141,7 @@ constexpr std::size_t kImageRank = 4;  // [N, C, H, W]
 // What a summary takes of a data set, or of one that has to be imagined.
 struct SummaryData {
   training::SplitType split;
+  Field target;
   int64_t outputs = 0;
   int64_t steps = 1;
   bool gives_images = false;  // a model without a task that would compare them
@@ -162,7 +163,8 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
                                                           .layout = layout,
                                                           .outputs = data.outputs,
                                                           .total_steps = data.steps,
-                                                          .buffers = buffers},
+                                                          .buffers = buffers,
+                                                          .target = &data.target},
                                                          data.split)
                             : Graph();
 
@@ -213,6 +215,7 @@ SummaryReport summarize_without_data(const Experiment& experiment, const Shape& 
   split.samples = {DType::f32, samples};
   SummaryReport report =
       summarize_step(experiment, {.split = training::split_type("train", schema, split),
+                                  .target = schema.target(),
                                   .outputs = outputs,
                                   .gives_images = !boxes && kind != "image" && output.size() == kImageRank});
   report.data = "samples " + to_string(sample) + ", as given";
@@ -228,6 +231,7 @@ SummaryReport summarize_with_data(const Experiment& experiment) {
   const auto start = training::find_start(experiment, training::sample_shape(dataset));
   SummaryReport report =
       summarize_step(experiment, {.split = training::split_type("train", dataset.fields, dataset.train),
+                                  .target = dataset.fields.target(),
                                   .outputs = dataset.fields.target().count(),
                                   .steps = length.steps});
   report.data = training::data_text(dataset);

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "execution/variables.hpp"
@@ -20,6 +21,14 @@ std::vector<T> values_of(std::span<const std::byte> bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
   if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
   return values;
+}
+
+// A variable of f32 or i32 as floats.
+inline std::vector<float> read_floats(const execution::Variables& variables, const std::string& name) {
+  const std::vector<std::byte> bytes = variables.read(name);
+  if (variables.type(name).dtype != DType::i32) return values_of<float>(bytes);
+  const std::vector<int32_t> integers = values_of<int32_t>(bytes);
+  return {integers.begin(), integers.end()};
 }
 
 template <class T>

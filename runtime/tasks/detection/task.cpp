@@ -38,6 +38,10 @@ class DetectionTask : public Task {
     static constexpr std::array kinds = {LossKind::focal, LossKind::multibox};
     return kinds;
   }
+  std::span<const std::string_view> unused_loss_keys() const override {
+    static constexpr std::array<std::string_view, 1> keys = {"class_weights"};
+    return keys;
+  }
   std::array<const char*, 2> output_names() const override { return {"points", "boxes"}; }
   bool names_outputs() const override { return false; }
   Decoded decode(std::span<const float> predictions, const std::vector<std::string>& names,
