@@ -139,6 +139,7 @@ uint64_t bytes_in(const Graph& g, Storage storage) {
 // What a summary takes of a data set, or of one that has to be imagined.
 struct SummaryData {
   training::SplitType split;
+  Field target;
   int64_t outputs = 0;
   int64_t steps = 1;
   bool trains = true;  // false: the task has no loss for such outputs
@@ -160,7 +161,8 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
                                                           .layout = layout,
                                                           .outputs = data.outputs,
                                                           .total_steps = data.steps,
-                                                          .buffers = buffers},
+                                                          .buffers = buffers,
+                                                          .target = &data.target},
                                                          data.split)
                             : Graph();
 
@@ -206,6 +208,7 @@ SummaryReport summarize_without_data(const Experiment& experiment, const Shape& 
   Split split;
   split.samples = {DType::f32, samples};
   SummaryReport report = summarize_step(experiment, {.split = training::split_type("train", schema, split),
+                                                     .target = schema.target(),
                                                      .outputs = target ? target->count() : 0,
                                                      .trains = target.has_value()});
   report.data = "samples " + to_string(sample) + ", as given";
@@ -221,6 +224,7 @@ SummaryReport summarize_with_data(const Experiment& experiment) {
   const auto start = training::find_start(experiment, training::sample_shape(dataset));
   SummaryReport report =
       summarize_step(experiment, {.split = training::split_type("train", dataset.fields, dataset.train),
+                                  .target = dataset.fields.target(),
                                   .outputs = dataset.fields.target().count(),
                                   .steps = length.steps});
   report.data = training::data_text(dataset);
