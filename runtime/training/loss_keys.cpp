@@ -36,7 +36,7 @@ config::KeyOf<Loss> label_smoothing_key() {
 }
 
 template <class Loss>
-config::KeyOf<Loss> gamma_key() {
+config::KeyOf<Loss> focus_key() {
   return config::number("gamma", &Loss::gamma, config::between(0, config::kLargestRate),
                         "Power of 1 - p that multiplies the cross-entropy, with p the probability of the right answer.");
 }
@@ -127,7 +127,7 @@ std::vector<config::KeyOf<LossConfig>> loss_keys() {
       loss_kind<Focal>(
           number("alpha", &Focal::alpha, between(0, 1),
                  "Of boxes: weight of the true class; the others have 1 minus this weight."),
-          gamma_key<Focal>(), class_weights_key<Focal>()),
+          focus_key<Focal>(), class_weights_key<Focal>()),
       loss_kind<MultiBox>(number("negatives", &MultiBox::negatives, between(0, kLargestRate),
                                  "Number of anchors without a box, the hardest ones, for each anchor with a box.")),
       loss_kind<Dice>(smooth_key<Dice>()),
@@ -136,7 +136,7 @@ std::vector<config::KeyOf<LossConfig>> loss_keys() {
                          number("dice", &LossSum::dice, between(0, kMostWeight), "Weight of dice in the sum."),
                          number("focal", &LossSum::focal, between(0, kMostWeight),
                                 "Weight of the focal loss in the sum."),
-                         label_smoothing_key<LossSum>(), class_weights_key<LossSum>(), gamma_key<LossSum>(),
+                         label_smoothing_key<LossSum>(), class_weights_key<LossSum>(), focus_key<LossSum>(),
                          smooth_key<LossSum>()),
   };
   std::vector<KeyOf<LossConfig>> keys = keys_of_kinds(kinds);

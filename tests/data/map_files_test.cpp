@@ -17,26 +17,26 @@ using test::write_file;
 
 namespace {
 
-constexpr int kSide = 16;
+constexpr int kMapSide = 16;
 
 // Grey pictures of many values.
 std::string picture_png(int seed) {
   std::string rows;
-  for (int i = 0; i < kSide * kSide; ++i) rows += static_cast<char>(i * 7 + seed);
-  return test::make_png(kSide, kSide, rows);
+  for (int i = 0; i < kMapSide * kMapSide; ++i) rows += static_cast<char>(i * 7 + seed);
+  return test::make_png(kMapSide, kMapSide, rows);
 }
-std::string picture_jpeg() { return test::make_jpeg(kSide, kSide, std::string(kSide * kSide, 'x'), JCS_GRAYSCALE, 1); }
+std::string picture_jpeg() { return test::make_jpeg(kMapSide, kMapSide, std::string(kMapSide * kMapSide, 'x'), JCS_GRAYSCALE, 1); }
 // Ids 0 and some others, in stripes.
 std::string map_png(const std::vector<int>& ids) {
   std::string rows;
-  for (int i = 0; i < kSide * kSide; ++i) {
+  for (int i = 0; i < kMapSide * kMapSide; ++i) {
     rows += static_cast<char>(i % 2 == 0 ? 0 : ids[static_cast<std::size_t>(i / 2) % ids.size()]);
   }
-  return test::make_png(kSide, kSide, rows);
+  return test::make_png(kMapSide, kMapSide, rows);
 }
 std::string colour_map_png() {
-  std::string rows(kSide * kSide * 3, '\x10');
-  return test::make_png(kSide, kSide, rows, {.color_type = PNG_COLOR_TYPE_RGB});
+  std::string rows(kMapSide * kMapSide * 3, '\x10');
+  return test::make_png(kMapSide, kMapSide, rows, {.color_type = PNG_COLOR_TYPE_RGB});
 }
 
 struct MapLayout {

@@ -24,7 +24,7 @@ namespace {
 using PixelIds = std::vector<int>;
 
 // Pictures are 4 pixels wide; their grey values are `value` and up.
-std::string grey_png(int64_t height = 2, int value = 10) {
+std::string grey_map_png(int64_t height = 2, int value = 10) {
   std::string rows;
   for (int i = 0; i < 4 * height; ++i) rows += static_cast<char>(value + 9 * i);
   return make_png(4, static_cast<uint32_t>(height), rows);
@@ -61,7 +61,7 @@ PixelIds map_of(const Split& split, int64_t row) {
   return ids;
 }
 
-bool has_note(const Dataset& set, const std::string& text) {
+bool has_map_note(const Dataset& set, const std::string& text) {
   return std::ranges::any_of(set.notes, [&](const std::string& note) { return note.find(text) != std::string::npos; });
 }
 
@@ -82,11 +82,11 @@ Dataset real_set(const std::string& name) {
 
 TEST_CASE("pictures and maps become samples, and the ids of the maps their classes") {
   MapFolder data;
-  data.put("train/image/1.png", grey_png());
+  data.put("train/image/1.png", grey_map_png());
   data.put("train/label/1.png", ids_png({0, 1, 1, 255, 3, 0, 0, 0}));
-  data.put("train/image/2.png", grey_png(2, 50));
+  data.put("train/image/2.png", grey_map_png(2, 50));
   data.put("train/label/2.png", ids_png({0, 0, 0, 0, 0, 0, 1, 1}));
-  data.put("test/image/3.png", grey_png());
+  data.put("test/image/3.png", grey_map_png());
   data.put("test/label/3.png", ids_png({4, 0, 0, 0, 0, 0, 0, 0}));
   const Dataset set = data.load();
   CHECK(set.train.samples == TensorType{DType::u8, {2, 1, 2, 4}});
@@ -110,13 +110,13 @@ TEST_CASE("pictures and maps become samples, and the ids of the maps their class
 
 TEST_CASE("names of classes come from a list, a file or a table of colours, and void is no class") {
   MapFolder data;
-  data.put("image/1.png", grey_png());
+  data.put("image/1.png", grey_map_png());
   data.put("label/1.png", ids_png({0, 1, 2, 255, 2, 0, 0, 0}));
   data.settings.class_names = {"sky", "road", "void"};
   Dataset set = data.load();
   CHECK(set.fields.target().names == std::vector<std::string>{"sky", "road"});
   CHECK(map_of(set.train, 0) == PixelIds{0, 1, 255, 255, 255, 0, 0, 0});
-  CHECK(has_note(set, "the id 2, void, is ignored, as its name says; data.ignore_index names another"));
+  CHECK(has_map_note(set, "the id 2, void, is ignored, as its name says; data.ignore_index names another"));
 
   data.settings.ignore_index = 0;
   set = data.load();
@@ -146,12 +146,12 @@ TEST_CASE("names of classes come from a list, a file or a table of colours, and 
 
 TEST_CASE("masks of 0 and 255 have two classes") {
   MapFolder data;
-  data.put("image/1.png", grey_png());
+  data.put("image/1.png", grey_map_png());
   data.put("label/1.png", ids_png({0, 255, 255, 0, 0, 0, 0, 0}));
   Dataset set = data.load();
   CHECK(set.fields.target().count() == 2);
   CHECK(map_of(set.train, 0) == PixelIds{0, 1, 1, 0, 0, 0, 0, 0});
-  CHECK(has_note(set, "255 is class 1, not ignored"));
+  CHECK(has_map_note(set, "255 is class 1, not ignored"));
   data.settings.ignore_index = 255;
   data.settings.class_names = {"a", "b"};
   set = data.load();
@@ -160,9 +160,9 @@ TEST_CASE("masks of 0 and 255 have two classes") {
 
 TEST_CASE("pictures of several sizes need a size, to which maps are scaled with them") {
   MapFolder data;
-  data.put("image/1.png", grey_png());
+  data.put("image/1.png", grey_map_png());
   data.put("label/1.png", ids_png({0, 1, 2, 3, 0, 1, 2, 3}));
-  data.put("image/2.png", grey_png(4));
+  data.put("image/2.png", grey_map_png(4));
   data.put("label/2.png", ids_png({0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}));
   CHECK_THROWS_WITH(data.load(), Contains("the pictures have 2 sizes, in rows by columns: 2 by 4 (1 picture), 4 by 4 "
                                           "(1 picture)") &&
@@ -176,7 +176,7 @@ TEST_CASE("pictures of several sizes need a size, to which maps are scaled with 
 
 TEST_CASE("maps that do not fit are refused with their file") {
   MapFolder data;
-  data.put("image/1.png", grey_png());
+  data.put("image/1.png", grey_map_png());
   data.put("label/1.png", ids_png({0, 1, 2, 3, 0, 1, 2, 3}));
   data.settings.class_names = {"a", "b", "c"};
   CHECK_THROWS_WITH(data.load(), Contains("label/1.png: the map has the id 3, which is not of one of the 3 classes") &&
@@ -191,9 +191,9 @@ TEST_CASE("maps that do not fit are refused with their file") {
 
 TEST_CASE("damaged pictures are left out with their maps") {
   MapFolder data;
-  data.put("image/1.png", grey_png());
-  data.put("image/2.png", grey_png().substr(0, 40));
-  data.put("image/3.png", grey_png());
+  data.put("image/1.png", grey_map_png());
+  data.put("image/2.png", grey_map_png().substr(0, 40));
+  data.put("image/3.png", grey_map_png());
   for (int i = 1; i <= 3; ++i) data.put("label/" + std::to_string(i) + ".png", ids_png({i, 0, 0, 1, 1, 1, 1, 1}));
   CHECK_THROWS_WITH(data.load(), Contains("image/2.png"));
   data.config.damaged = Damaged::skip;
@@ -205,7 +205,7 @@ TEST_CASE("damaged pictures are left out with their maps") {
 TEST_CASE("COCO's objects become maps, in the pictures' folder wherever it is") {
   MapFolder data;
   data.settings.images = data.settings.maps = "";
-  data.put("photos/2017/1.png", grey_png());
+  data.put("photos/2017/1.png", grey_map_png());
   data.settings.instances = data.folder.write("instances.json", R"({"images": [{"id": 7, "file_name": "1.png"}],
        "categories": [{"id": 5, "name": "cat"}, {"id": 2, "name": "dog"}],
        "annotations": [{"image_id": 7, "category_id": 5, "segmentation": [[0, 0, 2, 0, 2, 1, 0, 1]]},
@@ -237,7 +237,7 @@ TEST_CASE("nuclei load without settings") {
   CHECK(set.train.samples == TensorType{DType::u8, {267, 1, 256, 256}});
   CHECK(set.test.rows() == 67);
   CHECK(set.fields.target().names == std::vector<std::string>{"background", "nucleus"});
-  CHECK(has_note(set, "called label, not instance"));
+  CHECK(has_map_note(set, "called label, not instance"));
 }
 
 TEST_CASE("drawn shapes are the same bits for a seed, with all classes and ignored outlines") {

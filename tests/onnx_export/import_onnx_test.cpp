@@ -166,7 +166,7 @@ TEST_CASE("a detector from ONNX finds what its run finds, and its layers are sum
   CHECK(std::isnan(after.loss));
 
   const SummaryReport called = summarize({.file = folder / "found.onnx", .overrides = {}, .input = {}});
-  CHECK(called.inputs.front().sample.shape == Shape{1, 64, 64});
+  CHECK(called.sample == Shape{1, 64, 64});
   CHECK(called.layers.back().type == "non_maximum_suppression");
   CHECK(called.forward_flops > 0);
   CHECK(called.step_flops == 0);

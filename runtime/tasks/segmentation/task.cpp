@@ -43,8 +43,20 @@ class Segmentation : public Task {
     return keys;
   }
   std::vector<Table> tables(const TaskContext& c) const override { return pixels::loss_tables(c); }
-  std::array<const char*, 2> output_names() const override { return {"logits", "classes"}; }
-  bool names_outputs() const override { return false; }
+  Answers answers() const override {
+    return {.outputs = {"logits", "classes"},
+            .what = "label maps",
+            .address = "segment",
+            .named = false,
+            .probabilities = false};
+  }
+  Decoded decode(const PredictedRow& row) const override {
+    Decoded decoded;
+    decoded.map = LabelMap{.height = row.shape.at(0), .width = row.shape.at(1), .classes = {}};
+    decoded.map->classes.reserve(row.values.size());
+    for (const float one : row.values) decoded.map->classes.push_back(static_cast<uint8_t>(one));
+    return decoded;
+  }
 
   // [N,C,H,W], with H and W of the label maps if the data is known.
   void require_output(const Graph& g, const TaskContext& c, const ModelOutputs& outputs) const override {
@@ -55,7 +67,7 @@ class Segmentation : public Task {
     const bool fits = type.shape.size() == 4 && std::ranges::equal(expected, std::span(type.shape).first(expected.size()));
     if (fits) return;
     const ModelSpec& model = c.experiment.model;
-    const LayerSpec& last = model.layers.back();
+    const LayerSpec& last = model.output_layer();
     const bool counts = type.shape.size() == 4 && type.shape[1] != c.outputs && model.parameters.contains("classes");
     throw ConfigError(
         {{last.where, "the task segmentation gives each pixel one of the " + std::to_string(c.outputs) +
