@@ -1,4 +1,4 @@
-// RANDOM_SHIFT, RANDOM_AFFINE, RANDOM_COLOR, RANDOM_ERASE and MIX_ROWS.
+// RANDOM_SHIFT, RANDOM_AFFINE and RANDOM_ZOOM, of images and of label maps, RANDOM_COLOR, RANDOM_ERASE and MIX_ROWS.
 //
 // This file defines the effect on each image and each pixel for all backends, in f64 where values are rounded. Backends
 // therefore differ at most in the last rounding to f32.
@@ -24,8 +24,10 @@ struct ImageBatch {
   constexpr int64_t elements() const { return images * image(); }
 };
 
+// Label maps [N,H,W] are images of one channel.
 inline ImageBatch images_of(const OpDesc& desc) {
   const gpunn_tensor& x = desc.input(0);
+  if (x.rank == 3) return {.images = x.dim[0], .channels = 1, .rows = x.dim[1], .columns = x.dim[2]};
   return {.images = x.dim[0], .channels = x.dim[1], .rows = x.dim[2], .columns = x.dim[3]};
 }
 
@@ -115,8 +117,15 @@ constexpr WayBack way_back(const Affine& plan, const gpunn_random_words& words, 
           (2.0 * share_of(words.word[3]) - 1.0) * plan.translate[1] * static_cast<double>(plan.batch.columns)};
 }
 
-// x interpolated at a position between pixels, in the plane of one channel.
-constexpr float between_pixels(const ImageBatch& batch, const float* plane, double row, double column, float border) {
+// A place in an image, in pixels; the middle of the first pixel is 0.
+struct Place {
+  double row = 0.0;
+  double column = 0.0;
+};
+
+// x interpolated at a place between pixels, in the plane of one channel.
+constexpr float sample(const ImageBatch& batch, const float* plane, const Place& place, float border) {
+  const auto [row, column] = place;
   // Checked first: a position far outside may exceed any integer.
   const bool near = row > -1.0 && row < static_cast<double>(batch.rows) && column > -1.0 &&
                     column < static_cast<double>(batch.columns);
@@ -139,15 +148,67 @@ constexpr float between_pixels(const ImageBatch& batch, const float* plane, doub
   return static_cast<float>(above * (1.0 - down) + below * down);
 }
 
-// y[h,w] in the plane of one channel.
-constexpr float affine_pixel(const ImageBatch& batch, const WayBack& back, const float* plane, int64_t h, int64_t w,
-                             float border) {
+// The label of the pixel that is nearest to a place.
+constexpr int32_t sample(const ImageBatch& batch, const int32_t* plane, const Place& place, int32_t border) {
+  const double row = place.row + 0.5;
+  const double column = place.column + 0.5;
+  // Checked first: a position far outside may exceed any integer.
+  const bool inside = row >= 0.0 && row < static_cast<double>(batch.rows) && column >= 0.0 &&
+                      column < static_cast<double>(batch.columns);
+  return inside ? plane[static_cast<int64_t>(row) * batch.columns + static_cast<int64_t>(column)] : border;
+}
+
+// The place in x that y[h,w] shows.
+constexpr Place affine_place(const ImageBatch& batch, const WayBack& back, int64_t h, int64_t w) {
   const double row_middle = static_cast<double>(batch.rows - 1) / 2.0;
   const double column_middle = static_cast<double>(batch.columns - 1) / 2.0;
   const double down = static_cast<double>(h) - row_middle - back.rows;
   const double right = static_cast<double>(w) - column_middle - back.columns;
-  return between_pixels(batch, plane, row_middle + down * back.cosine + right * back.sine,
-                        column_middle + right * back.cosine - down * back.sine, border);
+  return {row_middle + down * back.cosine + right * back.sine, column_middle + right * back.cosine - down * back.sine};
+}
+
+struct Zoom {
+  ImageBatch batch;
+  double low = 1.0;
+  double high = 1.0;
+  uint64_t seed = 0;
+  uint64_t stream = 0;
+};
+
+inline Zoom zoom_of(const OpDesc& desc) {
+  const auto attrs = desc.attrs<gpunn_random_zoom_attrs>();
+  return {.batch = images_of(desc),
+          .low = static_cast<double>(attrs.low),
+          .high = static_cast<double>(attrs.high),
+          .seed = attrs.seed,
+          .stream = attrs.stream};
+}
+
+// The window of an image that is enlarged to its size.
+struct Window {
+  double factor = 1.0;
+  double top = 0.0;
+  double left = 0.0;
+};
+
+constexpr Window window_of(const Zoom& plan, const gpunn_random_words& words) {
+  const double factor = plan.low + share_of(words.word[0]) * (plan.high - plan.low);
+  const auto rows = static_cast<double>(plan.batch.rows);
+  const auto columns = static_cast<double>(plan.batch.columns);
+  return {factor, share_of(words.word[1]) * (rows - rows / factor),
+          share_of(words.word[2]) * (columns - columns / factor)};
+}
+
+// The nearest place to `place` in a line of `size` pixels.
+constexpr double within(double place, int64_t size) {
+  const auto last = static_cast<double>(size - 1);
+  return place < 0.0 ? 0.0 : place > last ? last : place;
+}
+
+// The place in x that y[h,w] shows. It is never outside the image.
+constexpr Place zoomed_place(const ImageBatch& batch, const Window& window, int64_t h, int64_t w) {
+  return {within(window.top + (static_cast<double>(h) + 0.5) / window.factor - 0.5, batch.rows),
+          within(window.left + (static_cast<double>(w) + 0.5) / window.factor - 0.5, batch.columns)};
 }
 
 struct Color {

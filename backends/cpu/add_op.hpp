@@ -54,14 +54,14 @@ void add_op(plugin::Device& device, int32_t op, Plan (*plan_of)(const OpDesc&), 
   serve(device, op, plan_of, run, dtypes, layouts);
 }
 
-// What calls the function that of(T()) gives, T being the type of an op's first input: float, BFloat16 or Half.
+// What calls the function that of(T()) gives, T being the type of an input: float, BFloat16 or Half.
 //
 //   serve(device, GPUNN_OP_CLAMP, clamp_of, each_floating([](auto x) { return run_clamp<decltype(x)>; }),
 //         Dtypes::floating);
 template <class Of>
-auto each_floating(Of of) {
-  return [f32 = of(float()), bf16 = of(BFloat16()), f16 = of(Half())](const auto& plan, const OpArgs& args) {
-    switch (args.input(0).dtype) {
+auto each_floating(Of of, std::size_t input = 0) {
+  return [input, f32 = of(float()), bf16 = of(BFloat16()), f16 = of(Half())](const auto& plan, const OpArgs& args) {
+    switch (args.input(input).dtype) {
       case GPUNN_BF16:
         return bf16(plan, args);
       case GPUNN_F16:

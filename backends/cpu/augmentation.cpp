@@ -1,5 +1,5 @@
-// RANDOM_SHIFT, RANDOM_AFFINE, RANDOM_COLOR, RANDOM_ERASE: images x[N,C,H,W] by random numbers of their own, a task
-// being some images; and MIX_ROWS.
+// RANDOM_SHIFT, RANDOM_AFFINE, RANDOM_ZOOM, RANDOM_COLOR and RANDOM_ERASE change images x[N,C,H,W] by their own random
+// numbers; a task is some images. The first three do the same with label maps x[N,H,W]. And MIX_ROWS.
 #include "common/augmentation.hpp"
 
 #include <gpunn/kernel.hpp>
@@ -28,7 +28,8 @@ void for_images(const Plan& plan, int64_t counter, const Body& body) {
 }
 
 // y[w] = x[w' + by], border where that is outside.
-void shift_row(const float* x, int64_t size, int64_t by, bool flipped, float border, float* y) {
+template <class T>
+void shift_row(const T* x, int64_t size, int64_t by, bool flipped, T border, T* y) {
   // Where w' + by is inside; w' = size - 1 - w goes the other way.
   const int64_t direction = flipped ? -by : by;
   const int64_t begin = std::clamp<int64_t>(-direction, 0, size);
@@ -42,16 +43,17 @@ void shift_row(const float* x, int64_t size, int64_t by, bool flipped, float bor
   std::fill(y + end, y + size, border);
 }
 
+template <class T>
 void run_shift(const Shift& plan, const OpArgs& args) {
-  const auto *x = args.in<float>(0), *border = args.in<float>(2);
-  auto* y = args.out<float>(0);
+  const auto *x = args.in<T>(0), *border = args.in<T>(2);
+  auto* y = args.out<T>(0);
   const ImageBatch& batch = plan.batch;
   for_images(plan, *args.in<int64_t>(1), [&](int64_t i, const gpunn_random_words& words) {
     const Shifted by = shifted_by(plan, words);
     for (int64_t c = 0; c < batch.channels; ++c) {
       const int64_t plane = i * batch.image() + c * batch.plane();
       for (int64_t h = 0; h < batch.rows; ++h) {
-        float* row = y + plane + h * batch.columns;
+        T* row = y + plane + h * batch.columns;
         const int64_t from = h + by.rows;
         if (from < 0 || from >= batch.rows) {
           std::fill(row, row + batch.columns, border[c]);
@@ -63,20 +65,35 @@ void run_shift(const Shift& plan, const OpArgs& args) {
   });
 }
 
+// y[h,w] = x at place(h, w), for the planes of image i. `border` is null if no place is outside.
+template <class T, class PlaceOf>
+void sample_image(const ImageBatch& batch, int64_t i, const T* x, const T* border, T* y, const PlaceOf& place) {
+  for (int64_t c = 0; c < batch.channels; ++c) {
+    const int64_t plane = i * batch.image() + c * batch.plane();
+    const T outside = border != nullptr ? border[c] : T{};
+    for (int64_t h = 0; h < batch.rows; ++h) {
+      T* row = y + plane + h * batch.columns;
+      for (int64_t w = 0; w < batch.columns; ++w) row[w] = sample(batch, x + plane, place(h, w), outside);
+    }
+  }
+}
+
+template <class T>
 void run_affine(const Affine& plan, const OpArgs& args) {
-  const auto *x = args.in<float>(0), *border = args.in<float>(2);
-  auto* y = args.out<float>(0);
-  const ImageBatch& batch = plan.batch;
   for_images(plan, *args.in<int64_t>(1), [&](int64_t i, const gpunn_random_words& words) {
     const double angle = turned_by(plan, words);
     const WayBack back = way_back(plan, words, std::cos(angle), std::sin(angle));
-    for (int64_t c = 0; c < batch.channels; ++c) {
-      const int64_t plane = i * batch.image() + c * batch.plane();
-      for (int64_t h = 0; h < batch.rows; ++h) {
-        float* row = y + plane + h * batch.columns;
-        for (int64_t w = 0; w < batch.columns; ++w) row[w] = affine_pixel(batch, back, x + plane, h, w, border[c]);
-      }
-    }
+    sample_image(plan.batch, i, args.in<T>(0), args.in<T>(2), args.out<T>(0),
+                 [&](int64_t h, int64_t w) { return affine_place(plan.batch, back, h, w); });
+  });
+}
+
+template <class T>
+void run_zoom(const Zoom& plan, const OpArgs& args) {
+  for_images(plan, *args.in<int64_t>(1), [&](int64_t i, const gpunn_random_words& words) {
+    const Window window = window_of(plan, words);
+    sample_image<T>(plan.batch, i, args.in<T>(0), nullptr, args.out<T>(0),
+                    [&](int64_t h, int64_t w) { return zoomed_place(plan.batch, window, h, w); });
   });
 }
 
@@ -144,8 +161,12 @@ void run_mix(const MixRows& plan, const OpArgs& args) {
 }  // namespace
 
 void add_augmentation_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_RANDOM_SHIFT, shift_of, run_shift);
-  add_op(device, GPUNN_OP_RANDOM_AFFINE, affine_of, run_affine);
+  add_op(device, GPUNN_OP_RANDOM_SHIFT, shift_of, run_shift<float>);
+  add_op(device, GPUNN_OP_RANDOM_SHIFT_LABELS, shift_of, run_shift<int32_t>);
+  add_op(device, GPUNN_OP_RANDOM_AFFINE, affine_of, run_affine<float>);
+  add_op(device, GPUNN_OP_RANDOM_AFFINE_LABELS, affine_of, run_affine<int32_t>);
+  add_op(device, GPUNN_OP_RANDOM_ZOOM, zoom_of, run_zoom<float>);
+  add_op(device, GPUNN_OP_RANDOM_ZOOM_LABELS, zoom_of, run_zoom<int32_t>);
   add_op(device, GPUNN_OP_RANDOM_COLOR, color_of, run_color);
   add_op(device, GPUNN_OP_RANDOM_ERASE, erase_of, run_erase);
   add_op(device, GPUNN_OP_MIX_ROWS, mix_rows_of, run_mix);

@@ -23,17 +23,23 @@ struct RowBlocks {
 
   uint64_t workspace_bytes() const { return strips_from + static_cast<uint64_t>(threads * strip) * sizeof(float); }
 
-  // Calls body(first row, rows, the thread's strip) for each block.
+  // Calls body(first row, rows, the thread's strip, thread) for each block.
   template <class Body>
-  void for_each(const OpArgs& args, const Body& body) const {
+  void for_each_by_thread(const OpArgs& args, const Body& body) const {
     auto* const strips = reinterpret_cast<float*>(args.workspace<char>() + strips_from);
     const int64_t at_once = rows_per_task(size);
     parallel_for(threads, divide_up(rows, at_once), [&](int64_t task, int thread) {
       const int64_t end = std::min(rows, (task + 1) * at_once);
       for (int64_t row = task * at_once; row < end; row += block) {
-        body(row, std::min(block, end - row), strips + thread * strip);
+        body(row, std::min(block, end - row), strips + thread * strip, thread);
       }
     });
+  }
+
+  // Calls body(first row, rows, the thread's strip) for each block.
+  template <class Body>
+  void for_each(const OpArgs& args, const Body& body) const {
+    for_each_by_thread(args, [&body](int64_t row, int64_t some, float* own, int /*thread*/) { body(row, some, own); });
   }
 
   // Calls body(x, y) in f32 for each row of the first input and of the first output, of these sizes. A block is one

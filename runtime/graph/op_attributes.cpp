@@ -438,6 +438,12 @@ std::vector<AttributeTable> make_tables() {
        {&suppression::least_score, "least_score", number, zero, "scores of at most this are dropped"},
        {&suppression::most, "most", integer, AttributeValue(int64_t{100}), "most boxes that are kept"},
        {&suppression::by_class, "by_class", flag, AttributeValue(true), "only boxes of the same class are compared"}}));
+  using entropy = gpunn_cross_entropy_attrs;
+  tables.push_back(table<entropy>("gpunn_cross_entropy_attrs",
+                                  {{&entropy::ignore_index, "ignore_index", integer, AttributeValue(int64_t{-100}),
+                                    "label of positions that count nowhere"},
+                                   {&entropy::label_smoothing, "label_smoothing", number, AttributeValue(0.0),
+                                    "share of the target that is spread over all classes, from 0 to 1"}}));
   using hinge = gpunn_hinge_attrs;
   tables.push_back(table<hinge>("gpunn_hinge_attrs", {{&hinge::margin, "margin", number, AttributeValue(1.0), "margin"},
                                                       {&hinge::power, "power", integer, one, "1 or 2"}}));
@@ -554,6 +560,12 @@ std::vector<AttributeTable> make_tables() {
        {&affine::scale_high, "scale_high", number, AttributeValue(1.0), "largest factor"},
        seed<affine>(),
        stream<affine>()}));
+  using zoom = gpunn_random_zoom_attrs;
+  tables.push_back(table<zoom>("gpunn_random_zoom_attrs",
+                               {{&zoom::low, "low", number, AttributeValue(1.0), "least factor, 1 or more"},
+                                {&zoom::high, "high", number, AttributeValue(1.0), "largest factor"},
+                                seed<zoom>(),
+                                stream<zoom>()}));
   using color = gpunn_random_color_attrs;
   tables.push_back(
       table<color>("gpunn_random_color_attrs",

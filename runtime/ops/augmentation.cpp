@@ -1,5 +1,5 @@
-// RANDOM_SHIFT, RANDOM_AFFINE and RANDOM_ERASE: what moves or hides the pixels of a training batch. Nothing flows
-// back.
+// RANDOM_SHIFT, RANDOM_AFFINE, both of label maps too, and RANDOM_ERASE: what moves or hides the pixels of a training
+// batch. Nothing flows back.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -75,6 +75,7 @@ gpunn_random_shift_attrs typical_shift() {
 }
 
 CaseSpec shift_request(Written& r) { return image_request(r, typical_shift()); }
+CaseSpec shift_labels_request(Written& r) { return map_request(r, typical_shift()); }
 
 // --- RANDOM_AFFINE ---
 
@@ -86,20 +87,7 @@ std::string describe_affine(const Attributes& attrs) {
   return text.str();
 }
 
-// x between pixels, in proportion to how near the four around are.
-double bilinear(const Images& x, int64_t n, int64_t c, double row, double column, const Values& border) {
-  if (std::abs(row) > 1e9 || std::abs(column) > 1e9) return border[at(c)];  // and no integer is far out of range
-  double sum = 0;
-  const double top = std::floor(row), left = std::floor(column);
-  for (const double h : {top, top + 1}) {
-    for (const double w : {left, left + 1}) {
-      const double weight = (1 - std::abs(row - h)) * (1 - std::abs(column - w));
-      sum += weight * x.pixel(n, c, static_cast<int64_t>(h), static_cast<int64_t>(w), border);
-    }
-  }
-  return sum;
-}
-
+template <Sampler sample>
 void random_affine_reference(ReferenceCall& call) {
   const auto attrs = call.attrs<gpunn_random_affine_attrs>();
   const Images x(call);
@@ -120,7 +108,7 @@ void random_affine_reference(ReferenceCall& call) {
           const double from_up = up * std::cos(angle) - right * std::sin(angle);
           const double from_right = up * std::sin(angle) + right * std::cos(angle);
           call.out()[x.place(n, c, h, w)] =
-              bilinear(x, n, c, middle_row - from_up, middle_column + from_right, call.in(2));
+              sample(x, n, c, middle_row - from_up, middle_column + from_right, call.in(2));
         }
       }
     }
@@ -171,6 +159,7 @@ gpunn_random_affine_attrs typical_affine() {
 }
 
 CaseSpec affine_request(Written& r) { return image_request(r, typical_affine()); }
+CaseSpec affine_labels_request(Written& r) { return map_request(r, typical_affine()); }
 
 // --- RANDOM_ERASE ---
 
@@ -245,17 +234,33 @@ std::vector<OpInfo> rows() {
        .cases = shift_cases,
        .typical = typical_image_case(typical_shift()),
        .request = shift_request},
+      {.id = GPUNN_OP_RANDOM_SHIFT_LABELS,
+       .flops = no_flops,
+       .describe = describe_shift,
+       .reference = random_shift_reference,
+       .tolerance = {{exact_scale, "equal bits choose; values are only moved"}},
+       .cases = label_map_cases<shift_cases>,
+       .typical = typical_map_case(typical_shift()),
+       .request = shift_labels_request},
       {.id = GPUNN_OP_RANDOM_AFFINE,
        .flops = flops_per_output<17>  // its place, and three interpolations of three operations each
        ,
        .describe = describe_affine,
-       .reference = random_affine_reference,
+       .reference = random_affine_reference<bilinear>,
        .tolerance = {{affine_image_scale,
                       "a place within H + W, computed in f32 at worst, and from pixel to pixel values change by twice "
                       "the largest"}},
        .cases = affine_cases,
        .typical = typical_image_case(typical_affine()),
        .request = affine_request},
+      {.id = GPUNN_OP_RANDOM_AFFINE_LABELS,
+       .flops = flops_per_output<8>,  // its place
+       .describe = describe_affine,
+       .reference = random_affine_reference<nearest>,
+       .tolerance = {{exact_scale, "the place is computed in f64, so that its nearest pixel is sure"}},
+       .cases = label_map_cases<affine_cases>,
+       .typical = typical_map_case(typical_affine()),
+       .request = affine_labels_request},
       {.id = GPUNN_OP_RANDOM_ERASE,
        .flops = no_flops,
        .describe = describe_erase,

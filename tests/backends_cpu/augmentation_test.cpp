@@ -199,6 +199,78 @@ TEST_CASE("a rectangle is blanked where it was drawn, as much of it as is in the
   CHECK(run(100, 100, 1) == std::vector<float>(20, -1.0F));
 }
 
+// The draws of block 0 are as above.
+TEST_CASE("a window of an image is enlarged, and the same one of a label map") {
+  gpunn_random_zoom_attrs attrs{};
+  attrs.struct_size = sizeof(attrs);
+  attrs.low = attrs.high = 2;
+  attrs.seed = 1;
+  Tensor<float> x({1, 1, 4, 4}), y(x.shape());
+  Tensor<int32_t> label({1, 4, 4}), moved(label.shape());
+  for (int64_t i = 0; i < 16; ++i) {
+    label[i] = static_cast<int32_t>(10 * (i / 4) + i % 4);
+    x[i] = static_cast<float>(label[i]);
+  }
+  on_each_machine(y, [&] { augmentation_runner().run(GPUNN_OP_RANDOM_ZOOM, &attrs, {x, counter(0)}, {y}); });
+  on_each_machine(moved, [&] {
+    augmentation_runner().run(GPUNN_OP_RANDOM_ZOOM_LABELS, &attrs, {label, counter(0)}, {moved});
+  });
+  // The window begins at row 2 * 0.8947 and column 2 * 0.5857. The last row is held within the image.
+  const std::array<float, 4> rows{1.539369F, 2.039369F, 2.539369F, 3},
+      columns{0.921452F, 1.421452F, 1.921452F, 2.421452F};
+  for (std::size_t h = 0; h < 4; ++h) {
+    for (std::size_t w = 0; w < 4; ++w) {
+      const auto i = static_cast<int64_t>(4 * h + w);
+      CHECK(std::abs(y[i] - (10 * rows[h] + columns[w])) < 1e-5F);
+      CHECK(moved[i] == 10 * std::lround(rows[h]) + std::lround(columns[w]));
+    }
+  }
+  attrs.low = attrs.high = 1;
+  augmentation_runner().run(GPUNN_OP_RANDOM_ZOOM, &attrs, {x, counter(3)}, {y});
+  CHECK(same_bits(x, y));
+}
+
+TEST_CASE("label maps move as images do") {
+  const Shape shape{40, 9, 13};
+  Tensor<int32_t> label(shape), moved(shape);
+  Tensor<float> x({40, 1, 9, 13}), y(x.shape());
+  for (int64_t i = 0; i < x.size(); ++i) {
+    label[i] = static_cast<int32_t>(i % 117);
+    x[i] = static_cast<float>(label[i]);
+  }
+  const Tensor<int32_t> outside({}, {255});
+  const Tensor<float> border({1}, {255});
+  const auto as_labels = [&] { return std::vector<int32_t>(y.begin(), y.end()); };
+  const auto attrs = shift(3, 5, 0.5F, 9);
+  augmentation_runner().run(GPUNN_OP_RANDOM_SHIFT, &attrs, {x, counter(7), border}, {y});
+  on_each_machine(moved, [&] {
+    augmentation_runner().run(GPUNN_OP_RANDOM_SHIFT_LABELS, &attrs, {label, counter(7), outside}, {moved});
+    CHECK(moved.values() == as_labels());
+  });
+  gpunn_random_affine_attrs affine{};
+  affine.struct_size = sizeof(affine);
+  affine.seed = 3;
+  affine.scale_low = affine.scale_high = 1;
+  augmentation_runner().run(GPUNN_OP_RANDOM_AFFINE_LABELS, &affine, {label, counter(2), outside}, {moved});
+  CHECK(same_bits(moved, label));
+  affine.rotate = 30;
+  affine.translate[0] = 0.25F;
+  // A ramp along the columns shows where the pixels come from. NaN marks those that see the border.
+  for (int64_t i = 0; i < x.size(); ++i) label[i] = static_cast<int32_t>(i % 13);
+  for (int64_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(label[i]);
+  augmentation_runner().run(GPUNN_OP_RANDOM_AFFINE, &affine, {x, counter(2), Tensor<float>({1}, {kNan})}, {y});
+  on_each_machine(moved, [&] {
+    augmentation_runner().run(GPUNN_OP_RANDOM_AFFINE_LABELS, &affine, {label, counter(2), outside}, {moved});
+  });
+  int64_t inside = 0;
+  for (int64_t i = 0; i < x.size(); ++i) {
+    if (std::isnan(y[i])) continue;
+    ++inside;
+    CHECK(std::abs(y[i] - static_cast<float>(moved[i])) <= 0.5001F);
+  }
+  CHECK(inside > 2000);
+}
+
 TEST_CASE("rows are mixed with those from the other end") {
   const Tensor<float> x({3, 2}, {1, 2, 3, 4, 5, 6}), share({}, {0.25F});
   const auto run = [&](int32_t count) {
@@ -248,6 +320,13 @@ TEST_CASE("augmentation refuses what ops.h does not have") {
   affine.translate[1] = 2;
   CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_AFFINE, &affine, {x, counter(0), border}, {y}),
              Contains("translate"));
+  gpunn_random_zoom_attrs zoom{};
+  zoom.struct_size = sizeof(zoom);
+  zoom.low = 0.5F;
+  zoom.high = 2;
+  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_ZOOM, &zoom, {x, counter(0)}, {y}), Contains("factors"));
+  zoom.low = 3;
+  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_ZOOM, &zoom, {x, counter(0)}, {y}), Contains("order"));
   gpunn_random_color_attrs color{};
   color.struct_size = sizeof(color);
   CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_COLOR, &color, {x, counter(0), border, border}, {y}),

@@ -79,7 +79,8 @@ void check_network(int32_t op, const graph::Attributes& attrs, const std::vector
     // What is changed in place, as running statistics are, has no gradient.
     const bool changed = std::ranges::count(ops::op_info(op).in_place, static_cast<int>(i)) != 0;
     const bool given = (op == GPUNN_OP_BATCH_NORM_INFERENCE && i >= 3) ||  // statistics
-                       (op == GPUNN_OP_SELECT && i == 0);                  // the condition
+                       (op == GPUNN_OP_SELECT && i == 0) ||                // the condition
+                       (op == GPUNN_OP_CROSS_ENTROPY && i == 2);           // the weights of the classes
     if (specs[i].type.dtype == DType::f32 && !target_of_loss && !changed && !given)
       targets.push_back(network.inputs[i]);
   }

@@ -351,6 +351,37 @@ TEST_CASE("metrics: ties go to the smaller index, a NaN row has rank C, the tail
   check_values(run(GPUNN_OP_METRICS_ACCUMULATE, {loss, i32s({}, {2}), totals})[0], {13, 1, 2, 5});
 }
 
+TEST_CASE("a confusion matrix: ties go to the smaller class; a NaN, no class and the tail change nothing") {
+  const ReferenceTensor x = f32s({3, 2, 3}, {5, 1, 1, 5, 2, kNan,  // classes 0, 1 and none
+                                             1, 1, 1, 2, 2, 2,     // class 1 three times
+                                             9, 9, 9, 0, 0, 0});   // behind the count
+  const ReferenceTensor label = i32s({3, 3}, {1, 1, 1, 0, 255, -1, 0, 0, 0});
+  const ReferenceTensor confusion = tensor_of(DType::i64, {2, 2}, {10, 20, 30, 40});
+  check_values(run(GPUNN_OP_CONFUSION_ACCUMULATE, {x, label, i32s({}, {2}), confusion})[0], {10, 21, 31, 41});
+  check_values(run(GPUNN_OP_ARGMAX, {x})[0], {0, 1, 1, 1, 1, 1, 0, 0, 0});
+}
+
+// The numbers that seed 1 and stream 0 draw in block 0 are 0.890259147, 0.894684672, 0.585725904, ...
+TEST_CASE("label maps shift by what is drawn, and a window of them is enlarged") {
+  gpunn_random_shift_attrs shift{};
+  shift.reach[0] = shift.reach[1] = 1;
+  shift.seed = 1;
+  const ReferenceTensor x = i32s({1, 2, 3}, {1, 2, 3, 4, 5, 6});
+  check_values(run(GPUNN_OP_RANDOM_SHIFT_LABELS, {x, i64s({0}), i32s({}, {255})}, graph::Attributes::of(shift))[0],
+               {5, 6, 255, 255, 255, 255});
+  gpunn_random_zoom_attrs zoom{};
+  zoom.low = zoom.high = 2;
+  zoom.seed = 1;
+  const ReferenceTensor line = i32s({1, 1, 8}, {0, 1, 2, 3, 4, 5, 6, 7});
+  // From column 4 * 0.5857 on, half a column each.
+  check_values(run(GPUNN_OP_RANDOM_ZOOM_LABELS, {line, i64s({0})}, graph::Attributes::of(zoom))[0],
+               {2, 3, 3, 4, 4, 5, 5, 6});
+  const ReferenceTensor pixels = f32s({1, 1, 1, 3}, {0, 10, 30});
+  // Columns 0.6286, 1.1286 and 1.6286.
+  check_values(run(GPUNN_OP_RANDOM_ZOOM, {pixels, i64s({0})}, graph::Attributes::of(zoom))[0],
+               {6.28588856, 12.57177712, 22.57177712});
+}
+
 TEST_CASE("a reference refuses what does not fit") {
   const ReferenceTensor two = f32s({2}, {1, 2}), three = f32s({3}, {1, 2, 3});
   const graph::OpSignature add{GPUNN_OP_ADD, {}, {two.type, two.type}, {two.type}};

@@ -77,6 +77,10 @@ def _two(**attributes: Any) -> Sample:
     return [floats(3, 4), floats(3, 4, seed=1)], attributes
 
 
+def _label_map() -> Array:
+    return np.random.default_rng(0).integers(0, 5, (2, 6, 5)).astype(np.int32)
+
+
 SAMPLES: dict[str, Callable[[], Sample]] = {
     "add": _pair,
     "sub": _pair,
@@ -228,6 +232,15 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
     "softmax_cross_entropy_backward": lambda: ([floats(3), floats(3, 4), labels(0, 3, 1)], {}),
     "soft_cross_entropy": lambda: ([floats(3, 4), floats(3, 4, low=0, seed=1)], {}),
     "soft_cross_entropy_backward": lambda: ([floats(3), floats(3, 4), floats(3, 4, low=0, seed=1)], {}),
+    "cross_entropy": lambda: (
+        [floats(2, 3, 4), labels(0, 2, 1, 255, 1, 0, 2, 2).reshape(2, 4), positive(3)],
+        {"ignore_index": 255, "label_smoothing": 0.1},
+    ),
+    "cross_entropy_backward": lambda: (
+        [floats(3), floats(3, 4, seed=1), labels(0, 3, 1), positive(3, seed=2)],
+        {},
+    ),
+    "argmax": _one,
     "reduce": lambda: ([apart(2, 3, 4)], {"kind": "mean", "axes": [0, 2]}),
     "mean_rows": lambda: ([floats(5), rows(3)], {}),
     "mean_rows_backward": lambda: ([scalar(0.5), rows(3)], {"rows": 5}),
@@ -276,9 +289,17 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
     "random_color": lambda: ([floats(*X, low=0), counter(), channels(), channels(1)], {"contrast": 0.5}),
     "random_erase": lambda: ([floats(*X), counter(), channels()], {"size": [2, 2]}),
     "mix_rows": lambda: ([floats(4, 3), scalar(0.3), rows(3)], {}),
+    "random_shift_labels": lambda: ([_label_map(), counter(), rows(255)], {"reach": [1, 2], "flip": 0.5}),
+    "random_affine_labels": lambda: ([_label_map(), counter(), rows(255)], {"rotate": 10.0}),
+    "random_zoom": lambda: ([floats(*X), counter()], {"high": 2.0}),
+    "random_zoom_labels": lambda: ([_label_map(), counter()], {"high": 2.0}),
     "advance": lambda: ([counter()], {"increment": 2}),
     "table_load": lambda: ([floats(5), counter()], {}),
     "table_store": lambda: ([floats(5), counter(), scalar(0.5)], {}),
+    "confusion_accumulate": lambda: (
+        [floats(3, 4), labels(0, 3, 1), rows(3), np.zeros((4, 4), np.int64)],
+        {},
+    ),
     "metrics_accumulate": lambda: (
         [floats(3), rows(3), np.zeros(4, np.float64), floats(3, 4), labels(0, 3, 1)],
         {},

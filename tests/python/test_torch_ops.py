@@ -98,6 +98,9 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "batch_norm_inference": lambda x, g, b, m, v: F.batch_norm(x, m, v, g, b),
     "layer_norm": lambda x, g, b: F.layer_norm(x, (4,), g, b),
     "softmax_cross_entropy": lambda x, t: F.cross_entropy(x, t.long(), reduction="none"),
+    "cross_entropy": lambda x, t, w: F.cross_entropy(
+        x, t.long(), w, reduction="none", ignore_index=255, label_smoothing=0.1
+    ),
     "mse_loss": lambda x, t: F.mse_loss(x, t, reduction="none").mean(1),
     "upsample2d": lambda x: F.interpolate(x, scale_factor=(2, 3), mode="bilinear"),
     "reflect_pad2d": lambda x: F.pad(x, (2, 1, 1, 0), mode="reflect"),

@@ -456,6 +456,23 @@ typedef struct gpunn_requantize_attrs {
   int32_t y_zero_point;
 } gpunn_requantize_attrs;
 
+typedef struct gpunn_cross_entropy_attrs {
+  uint32_t struct_size;
+  int32_t ignore_index;  /* a label that counts nowhere */
+  float label_smoothing; /* between 0 and 1 */
+} gpunn_cross_entropy_attrs;
+
+/* With s = low + u[0] * (high - low), the window has H / s rows from row u[1] * (H - H / s) on and W / s columns from
+ * column u[2] * (W - W / s) on. y[h,w] is x at row u[1] * (H - H / s) + (h + 1/2) / s - 1/2 and likewise column, held
+ * within the image: bilinear, of a label map the nearest pixel, row floor(row + 1/2). */
+typedef struct gpunn_random_zoom_attrs {
+  uint32_t struct_size;
+  float low; /* factors, 1 or more */
+  float high;
+  uint64_t seed;
+  uint64_t stream;
+} gpunn_random_zoom_attrs;
+
 #ifdef __cplusplus
 }
 #endif

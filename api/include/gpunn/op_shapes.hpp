@@ -551,13 +551,19 @@ inline void require_attributes(int32_t op, const AnyAttributes& attributes, Tens
     case GPUNN_OP_DROPOUT:
       require_beta(attributes.as<gpunn_dropout_attrs>().p, "p");
       break;
-    case GPUNN_OP_RANDOM_SHIFT: {
+    case GPUNN_OP_CROSS_ENTROPY:
+    case GPUNN_OP_CROSS_ENTROPY_BACKWARD:
+      require_share(attributes.as<gpunn_cross_entropy_attrs>().label_smoothing, "label_smoothing");
+      break;
+    case GPUNN_OP_RANDOM_SHIFT:
+    case GPUNN_OP_RANDOM_SHIFT_LABELS: {
       const auto a = attributes.as<gpunn_random_shift_attrs>();
       require(a.reach[0] >= 0 && a.reach[1] >= 0, "reach " + pair_text(a.reach) + " must not be negative");
       require_share(a.flip, "flip");
       break;
     }
-    case GPUNN_OP_RANDOM_AFFINE: {
+    case GPUNN_OP_RANDOM_AFFINE:
+    case GPUNN_OP_RANDOM_AFFINE_LABELS: {
       const auto a = attributes.as<gpunn_random_affine_attrs>();
       require(a.rotate >= 0 && a.rotate <= 360, "rotate " + std::to_string(a.rotate) + " is not in [0, 360]");
       require_share(a.translate[0], "translate");
@@ -565,6 +571,14 @@ inline void require_attributes(int32_t op, const AnyAttributes& attributes, Tens
       require(a.scale_low > 0 && a.scale_low <= a.scale_high && std::isfinite(a.scale_high),
               "scales " + std::to_string(a.scale_low) + " to " + std::to_string(a.scale_high) +
                   " must be above 0 and in this order");
+      break;
+    }
+    case GPUNN_OP_RANDOM_ZOOM:
+    case GPUNN_OP_RANDOM_ZOOM_LABELS: {
+      const auto a = attributes.as<gpunn_random_zoom_attrs>();
+      require(a.low >= 1 && a.low <= a.high && std::isfinite(a.high), "factors " + std::to_string(a.low) + " to " +
+                                                                          std::to_string(a.high) +
+                                                                          " must be 1 or more and in this order");
       break;
     }
     case GPUNN_OP_RANDOM_COLOR: {

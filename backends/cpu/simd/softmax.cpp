@@ -2,23 +2,12 @@
 // that stays in the first-level cache.
 #include "simd/softmax.hpp"
 
-#include "simd/exp.hpp"
+#include "simd/exp_rows.hpp"
 #include "simd/maximum.hpp"
 #include "simd/sum.hpp"
 
 namespace gpunn::cpu {
 namespace {
-
-constexpr int64_t kSoftmaxBlock = 2048;
-
-inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
-inline int64_t rows_per_block(int64_t columns) { return columns >= kSoftmaxBlock ? 1 : kSoftmaxBlock / columns; }
-
-void exp_n(const float* x, float* y, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = exp_f32(x[i]);
-}
 
 // out = in less the maximum of each row.
 inline void subtract_maxima(const float* in, float* out, int64_t rows, int64_t columns) {
@@ -56,18 +45,6 @@ void softmax_backward(const float* dy, const float* y, float* dx, int64_t rows, 
     y += columns;
     dx += columns;
   }
-}
-
-// The sum of exp(x - most) over a row of any length, by way of a buffer of kSoftmaxBlock.
-inline float exp_sum(const float* x, float most, int64_t columns, float* buffer) {
-  float sum = 0.0F;
-  for (int64_t first = 0; first < columns; first += kSoftmaxBlock) {
-    const int64_t count = smaller(kSoftmaxBlock, columns - first);
-#pragma omp simd
-    for (int64_t c = 0; c < count; ++c) buffer[c] = exp_f32(x[first + c] - most);
-    sum += sum_of(buffer, count);
-  }
-  return sum;
 }
 
 void log_softmax(const float* x, float* y, int64_t rows, int64_t columns) {
