@@ -16,12 +16,12 @@
 
 namespace gpunn::cuda {
 
-// Returns a function that calls the result of of(T()), where T is the type of the op's first input.
+// Returns a function that calls the result of of(T()), where T is the type of that input.
 template <class Of>
-auto each_floating(Of of) {
-  return [f32 = of(float()), bf16 = of(__nv_bfloat16()), f16 = of(__half())](const auto& plan, cudaStream_t stream,
-                                                                             const plugin::OpArgs& args) {
-    switch (args.input(0).dtype) {
+auto each_floating(Of of, std::size_t input = 0) {
+  return [input, f32 = of(float()), bf16 = of(__nv_bfloat16()), f16 = of(__half())](
+             const auto& plan, cudaStream_t stream, const plugin::OpArgs& args) {
+    switch (args.input(input).dtype) {
       case GPUNN_BF16:
         return bf16(plan, stream, args);
       case GPUNN_F16:

@@ -1,10 +1,10 @@
-// RANDOM_SHIFT, RANDOM_AFFINE, RANDOM_COLOR and RANDOM_ERASE, which change each image of x[N,C,H,W] by its own random
-// numbers, and MIX_ROWS.
+// RANDOM_SHIFT, RANDOM_AFFINE, RANDOM_ZOOM, RANDOM_COLOR and RANDOM_ERASE, which change each image of x[N,C,H,W] by its
+// own random numbers, and MIX_ROWS. The first three also take label maps x[N,H,W].
 //
 // One thread computes one element of y. It draws the random numbers of its image, which determine the source of the
 // element. Writes are coalesced. The reads of RANDOM_SHIFT are coalesced too, apart from starts that are not aligned to
 // 32-byte sectors. In a mirrored image a warp reads its addresses backwards, at no extra cost. RANDOM_AFFINE reads four
-// neighbours along a slanted line, and the caches merge these reads.
+// neighbours along a slanted line, RANDOM_ZOOM along a row, and the caches merge these reads.
 //
 // All threads of an image draw the same block of Philox, ten rounds of two wide multiplications each. Those of
 // RANDOM_AFFINE also compute the same sine and cosine in f64. The next version would give each image a thread block
@@ -41,7 +41,8 @@ __device__ gpunn_random_words draw(const Plan& plan, int64_t counter, int64_t im
   return gpunn_philox(plan.seed, plan.stream, block_of_image(plan.batch, counter, image));
 }
 
-__global__ void shift_images(Shift plan, const float* x, const int64_t* counter, const float* border, float* y) {
+template <class T>
+__global__ void shift_images(Shift plan, const T* x, const int64_t* counter, const T* border, T* y) {
   const ImageBatch& batch = plan.batch;
   const int64_t i = thread_index();
   if (i >= batch.elements()) return;
@@ -54,7 +55,8 @@ __global__ void shift_images(Shift plan, const float* x, const int64_t* counter,
                 : border[at.channel];
 }
 
-__global__ void affine_images(Affine plan, const float* x, const int64_t* counter, const float* border, float* y) {
+template <class T>
+__global__ void affine_images(Affine plan, const T* x, const int64_t* counter, const T* border, T* y) {
   const ImageBatch& batch = plan.batch;
   const int64_t i = thread_index();
   if (i >= batch.elements()) return;
@@ -62,7 +64,17 @@ __global__ void affine_images(Affine plan, const float* x, const int64_t* counte
   const gpunn_random_words words = draw(plan, *counter, at.image);
   const double angle = turned_by(plan, words);
   const WayBack back = way_back(plan, words, cos(angle), sin(angle));
-  y[i] = affine_pixel(batch, back, x + (i - i % batch.plane()), at.row, at.column, border[at.channel]);
+  y[i] = sample(batch, x + (i - i % batch.plane()), affine_place(batch, back, at.row, at.column), border[at.channel]);
+}
+
+template <class T>
+__global__ void zoom_images(Zoom plan, const T* x, const int64_t* counter, T* y) {
+  const ImageBatch& batch = plan.batch;
+  const int64_t i = thread_index();
+  if (i >= batch.elements()) return;
+  const AugmentedPixel at = pixel_of(batch, i);
+  const Window window = window_of(plan, draw(plan, *counter, at.image));
+  y[i] = sample(batch, x + (i - i % batch.plane()), zoomed_place(batch, window, at.row, at.column), T{});
 }
 
 __global__ void color_images(Color plan, const float* x, const int64_t* counter, const float* scale, const float* shift,
@@ -99,14 +111,22 @@ __global__ void mix_rows(MixRows plan, const float* x, const float* share, const
   y[i] = partner < 0 ? x[i] : *share * x[i] + (1.0F - *share) * x[partner * plan.row_size + i % plan.row_size];
 }
 
+template <class T>
 void run_shift(const Shift& plan, cudaStream_t stream, const OpArgs& args) {
-  launch(shift_images, thread_each(plan.batch.elements()), stream, plan, args.in<float>(0), args.in<int64_t>(1),
-         args.in<float>(2), args.out<float>(0));
+  launch(shift_images<T>, thread_each(plan.batch.elements()), stream, plan, args.in<T>(0), args.in<int64_t>(1),
+         args.in<T>(2), args.out<T>(0));
 }
 
+template <class T>
 void run_affine(const Affine& plan, cudaStream_t stream, const OpArgs& args) {
-  launch(affine_images, thread_each(plan.batch.elements()), stream, plan, args.in<float>(0), args.in<int64_t>(1),
-         args.in<float>(2), args.out<float>(0));
+  launch(affine_images<T>, thread_each(plan.batch.elements()), stream, plan, args.in<T>(0), args.in<int64_t>(1),
+         args.in<T>(2), args.out<T>(0));
+}
+
+template <class T>
+void run_zoom(const Zoom& plan, cudaStream_t stream, const OpArgs& args) {
+  launch(zoom_images<T>, thread_each(plan.batch.elements()), stream, plan, args.in<T>(0), args.in<int64_t>(1),
+         args.out<T>(0));
 }
 
 void run_color(const Color& plan, cudaStream_t stream, const OpArgs& args) {
@@ -128,8 +148,12 @@ void run_mix(const MixRows& plan, cudaStream_t stream, const OpArgs& args) {
 }  // namespace
 
 void add_augmentation_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_RANDOM_SHIFT, "random_shift", shift_of, run_shift);
-  add_op(device, GPUNN_OP_RANDOM_AFFINE, "random_affine", affine_of, run_affine);
+  add_op(device, GPUNN_OP_RANDOM_SHIFT, "random_shift", shift_of, run_shift<float>);
+  add_op(device, GPUNN_OP_RANDOM_SHIFT_LABELS, "random_shift_labels", shift_of, run_shift<int32_t>);
+  add_op(device, GPUNN_OP_RANDOM_AFFINE, "random_affine", affine_of, run_affine<float>);
+  add_op(device, GPUNN_OP_RANDOM_AFFINE_LABELS, "random_affine_labels", affine_of, run_affine<int32_t>);
+  add_op(device, GPUNN_OP_RANDOM_ZOOM, "random_zoom", zoom_of, run_zoom<float>);
+  add_op(device, GPUNN_OP_RANDOM_ZOOM_LABELS, "random_zoom_labels", zoom_of, run_zoom<int32_t>);
   add_op(device, GPUNN_OP_RANDOM_COLOR, "random_color", color_of, run_color);
   add_op(device, GPUNN_OP_RANDOM_ERASE, "random_erase", erase_of, run_erase);
   add_op(device, GPUNN_OP_MIX_ROWS, "mix_rows", mix_rows_of, run_mix);
