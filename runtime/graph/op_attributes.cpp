@@ -443,7 +443,7 @@ std::vector<AttributeTable> make_tables() {
                                   {{&entropy::ignore_index, "ignore_index", integer, AttributeValue(int64_t{-100}),
                                     "label of positions that count nowhere"},
                                    {&entropy::label_smoothing, "label_smoothing", number, AttributeValue(0.0),
-                                    "share of the label's weight that all classes get alike, from 0 to 1"}}));
+                                    "share of the target that is spread over all classes, from 0 to 1"}}));
   using hinge = gpunn_hinge_attrs;
   tables.push_back(table<hinge>("gpunn_hinge_attrs", {{&hinge::margin, "margin", number, AttributeValue(1.0), "margin"},
                                                       {&hinge::power, "power", integer, one, "1 or 2"}}));

@@ -208,7 +208,8 @@ void cross_entropy_backward_reference(ReferenceCall& call) {
   }
 }
 
-// p is off by the error of exp and by the rounding of its exponent; the sum of the weights is one of C terms.
+// p is off by the error of exp, and by the roundings of its exponent and of what exp makes of it. The sum of the
+// weights has C terms.
 std::vector<double> backward_scale(const Evaluation& e, std::size_t output) {
   const ClassScores shape(e.inputs.at(1).type.shape);
   const Targets targets = targets_of(e, shape, 2, 4);
@@ -223,7 +224,7 @@ std::vector<double> backward_scale(const Evaluation& e, std::size_t output) {
     if (label == kNoLabel) continue;
     for (int64_t c = 0; c < shape.classes; ++c) {
       const double exponent = x[shape.place(i, c)] - lse[at(i)], p = std::exp(exponent), one_hot = c == label ? 1 : 0;
-      const double of_p = p > 0 ? p * (kFunctionError + std::abs(exponent)) : 0;
+      const double of_p = p > 0 ? p * (kFunctionError + 2 * std::abs(exponent)) : 0;
       double of_slope = (1 - s) * std::abs(targets.weight(label)) * (of_p + kFunctionError * one_hot);
       if (s > 0) {
         of_slope += s / classes * ((of_p + p * accumulation(classes)) * weights + 4 * std::abs(targets.weight(c)));

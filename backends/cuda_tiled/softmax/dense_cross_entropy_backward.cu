@@ -85,12 +85,13 @@ __global__ void __launch_bounds__(cuda::kThreads) slopes_of_positions(SlopeInput
       if (begin + k >= shape.classes) break;
       const int64_t c = begin + k;
       const float weight = share > 0.0F ? in.targets.weight_of(c) : 1.0F;
+      Pack<T, width> result;
 #pragma unroll
       for (int v = 0; v < width; ++v) {
-        packs[k].values[v] =
-            static_cast<T>(slopes[v].at(static_cast<float>(packs[k].values[v]), c, share, total, weight));
+        const auto value = static_cast<float>(packs[k].values[v]);
+        result.values[v] = static_cast<T>(slopes[v].at(value, c, share, total, weight));
       }
-      *reinterpret_cast<Pack<T, width>*>(dx + group.first + c * shape.inner) = packs[k];
+      *reinterpret_cast<Pack<T, width>*>(dx + group.first + c * shape.inner) = result;
     }
   }
 }

@@ -20,6 +20,7 @@ __all__ = [
     "advance",
     "all_gather",
     "all_reduce",
+    "argmax",
     "assign_anchors",
     "assign_points",
     "attention",
@@ -39,12 +40,15 @@ __all__ = [
     "clamp",
     "clip_norm",
     "concat",
+    "confusion_accumulate",
     "conv2d",
     "conv2d_backward_data",
     "conv2d_backward_filter",
     "conv2d_bias_activation",
     "conv2d_bias_add_activation",
     "copy",
+    "cross_entropy",
+    "cross_entropy_backward",
     "dequantize",
     "div",
     "dropout",
@@ -111,12 +115,16 @@ __all__ = [
     "quantized_linear",
     "quantized_max_pool2d",
     "random_affine",
+    "random_affine_labels",
     "random_color",
     "random_erase",
     "random_normal",
     "random_permutation",
     "random_shift",
+    "random_shift_labels",
     "random_uniform",
+    "random_zoom",
+    "random_zoom_labels",
     "reduce",
     "reduce_scatter",
     "reflect_pad2d",
@@ -1764,6 +1772,68 @@ def soft_cross_entropy_backward(
     return call("soft_cross_entropy_backward", (dloss, logp, target), {}, out, backend)
 
 
+def cross_entropy(
+    x: Array,
+    label: Array | float,
+    weight: Array | float | None = None,
+    *,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> tuple[Array, Array, Array]:
+    """The cross-entropy of softmax(x) with the label of each position, its weight, and lse.
+
+    ``x:float[N,C,...] label:i32[N,...] weight?[C] -> loss[N,...] share[N,...] lse[N,...]; C>0``
+
+    ``x``: [N, C, ...] of f32, bf16 or f16.
+    ``label``: [N, ...] of i32.
+    ``weight``: [C] of f32; may be left out.
+    ``ignore_index``: label of positions that count nowhere.
+    ``label_smoothing``: share of the target that is spread over all classes, from 0 to 1.
+
+    Returns ``loss``: [N, ...] of f32, ``share``: [N, ...] of f32, ``lse``: [N, ...] of f32.
+    """
+    attributes = {
+        "ignore_index": ignore_index,
+        "label_smoothing": label_smoothing,
+    }
+    return call("cross_entropy", (x, label, weight), attributes, out, backend)
+
+
+def cross_entropy_backward(
+    dloss: Array,
+    x: Array | float,
+    label: Array | float,
+    lse: Array | float,
+    weight: Array | float | None = None,
+    *,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """The gradient of cross_entropy, from lse.
+
+    ``dloss[N,...] x:float[N,C,...] label:i32[N,...] lse[N,...] weight?[C] -> dx:float[N,C,...]~x; C>0``
+
+    ``dloss``: [N, ...] of f32.
+    ``x``: [N, C, ...] of f32, bf16 or f16.
+    ``label``: [N, ...] of i32.
+    ``lse``: [N, ...] of f32.
+    ``weight``: [C] of f32; may be left out.
+    ``ignore_index``: label of positions that count nowhere.
+    ``label_smoothing``: share of the target that is spread over all classes, from 0 to 1.
+
+    Returns ``dx``: [N, C, ...] of f32, bf16 or f16.
+    """
+    attributes = {
+        "ignore_index": ignore_index,
+        "label_smoothing": label_smoothing,
+    }
+    return call("cross_entropy_backward", (dloss, x, label, lse, weight), attributes, out, backend)
+
+
 def reduce(
     x: Array,
     *,
@@ -2605,6 +2675,142 @@ def mix_rows(
     return call("mix_rows", (x, share, count), {}, out, backend)
 
 
+def random_shift_labels(
+    x: Array,
+    counter: Array | float,
+    border: Array | float,
+    *,
+    reach: int | Sequence[int] = 0,
+    flip: float = 0.0,
+    seed: int = 0,
+    stream: int = 0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """Label maps shifted and mirrored as random_shift does with images.
+
+    ``x:i32[N,H,W] counter:i64[] border:i32[] -> y:i32[N,H,W]``
+
+    ``x``: [N, H, W] of i32.
+    ``counter``: a scalar of i64.
+    ``border``: a scalar of i32.
+    ``reach``: most pixels that rows and columns move.
+    ``flip``: share of images that are mirrored left to right.
+    ``seed``: seed of the random numbers.
+    ``stream``: which of the seed's independent sequences of random numbers.
+
+    Returns ``y``: [N, H, W] of i32.
+    """
+    attributes = {
+        "reach": reach,
+        "flip": flip,
+        "seed": seed,
+        "stream": stream,
+    }
+    return call("random_shift_labels", (x, counter, border), attributes, out, backend)
+
+
+def random_affine_labels(
+    x: Array,
+    counter: Array | float,
+    border: Array | float,
+    *,
+    rotate: float = 0.0,
+    translate: float | Sequence[float] = 0.0,
+    scale_low: float = 1.0,
+    scale_high: float = 1.0,
+    seed: int = 0,
+    stream: int = 0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """Label maps rotated, scaled and moved as random_affine does with images.
+
+    ``x:i32[N,H,W] counter:i64[] border:i32[] -> y:i32[N,H,W]``
+
+    ``x``: [N, H, W] of i32.
+    ``counter``: a scalar of i64.
+    ``border``: a scalar of i32.
+    ``rotate``: most degrees to either side.
+    ``translate``: most of rows and columns, as shares.
+    ``scale_low``: least factor.
+    ``scale_high``: largest factor.
+    ``seed``: seed of the random numbers.
+    ``stream``: which of the seed's independent sequences of random numbers.
+
+    Returns ``y``: [N, H, W] of i32.
+    """
+    attributes = {
+        "rotate": rotate,
+        "translate": translate,
+        "scale_low": scale_low,
+        "scale_high": scale_high,
+        "seed": seed,
+        "stream": stream,
+    }
+    return call("random_affine_labels", (x, counter, border), attributes, out, backend)
+
+
+def random_zoom(
+    x: Array,
+    counter: Array | float,
+    *,
+    low: float = 1.0,
+    high: float = 1.0,
+    seed: int = 0,
+    stream: int = 0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """A random window of each image, enlarged to its size.
+
+    ``x[N,C,H,W] counter:i64[] -> y[N,C,H,W]``
+
+    ``x``: [N, C, H, W] of f32.
+    ``counter``: a scalar of i64.
+    ``low``: least factor, 1 or more.
+    ``high``: largest factor.
+    ``seed``: seed of the random numbers.
+    ``stream``: which of the seed's independent sequences of random numbers.
+
+    Returns ``y``: [N, C, H, W] of f32.
+    """
+    return call("random_zoom", (x, counter), {"low": low, "high": high, "seed": seed, "stream": stream}, out, backend)
+
+
+def random_zoom_labels(
+    x: Array,
+    counter: Array | float,
+    *,
+    low: float = 1.0,
+    high: float = 1.0,
+    seed: int = 0,
+    stream: int = 0,
+    out: Any = None,
+    backend: str | Backend | None = None,
+) -> Array:
+    """The window of random_zoom, of label maps.
+
+    ``x:i32[N,H,W] counter:i64[] -> y:i32[N,H,W]``
+
+    ``x``: [N, H, W] of i32.
+    ``counter``: a scalar of i64.
+    ``low``: least factor, 1 or more.
+    ``high``: largest factor.
+    ``seed``: seed of the random numbers.
+    ``stream``: which of the seed's independent sequences of random numbers.
+
+    Returns ``y``: [N, H, W] of i32.
+    """
+    attributes = {
+        "low": low,
+        "high": high,
+        "seed": seed,
+        "stream": stream,
+    }
+    return call("random_zoom_labels", (x, counter), attributes, out, backend)
+
+
 def advance(counter: Array, *, increment: int = 1, backend: str | Backend | None = None) -> Array:
     """Adds increment to a counter in place.
 
@@ -2673,6 +2879,40 @@ def metrics_accumulate(
     Returns what changed in place.
     """
     return call("metrics_accumulate", (loss, count, totals, x, label), {}, None, backend)
+
+
+def confusion_accumulate(
+    x: Array,
+    label: Array | float,
+    count: Array | float,
+    confusion: Array | float,
+    *,
+    backend: str | Backend | None = None,
+) -> Array:
+    """Adds a batch's labels and predicted classes to a confusion matrix in place.
+
+    ``x:float[N,C,...] label:i32[N,...] count:i32[] confusion:i64[C,C] -> confusion:i64[C,C]; C>0``
+
+    ``x``: [N, C, ...] of f32, bf16 or f16.
+    ``label``: [N, ...] of i32.
+    ``count``: a scalar of i32.
+    ``confusion``: [C, C] of i64; changes in place.
+
+    Returns what changed in place.
+    """
+    return call("confusion_accumulate", (x, label, count, confusion), {}, None, backend)
+
+
+def argmax(x: Array, *, out: Any = None, backend: str | Backend | None = None) -> Array:
+    """The index of the largest of C at each position.
+
+    ``x:float[N,C,...] -> y:i32[N,...]; C>0``
+
+    ``x``: [N, C, ...] of f32, bf16 or f16.
+
+    Returns ``y``: [N, ...] of i32.
+    """
+    return call("argmax", (x,), {}, out, backend)
 
 
 def all_reduce(x: Array, *, parts: int, out: Any = None, backend: str | Backend | None = None) -> Array:
