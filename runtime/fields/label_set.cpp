@@ -147,8 +147,9 @@ class LabelSetKind : public Kind {
     }
   }
 
-  FieldSummary summarize(const Field&, const FieldValues& values, int64_t rows) const override {
+  FieldSummary summarize(const Field& field, const FieldValues& values, int64_t rows) const override {
     FieldSummary summary{.counted = "label"};
+    summary.counts.resize(rows == 0 ? static_cast<std::size_t>(field.count()) : 0);
     if (rows == 0) return summary;
     for (const Moments& column : moments_of(values.type, values.bytes())) {
       summary.counts.push_back(std::llround(column.mean() * static_cast<double>(rows)));

@@ -48,7 +48,7 @@ ValueId ImageTask::add_training_loss(Graph& g, const TaskContext& c, const Model
                                      const Batch& batch) const {
   require_output(g, c, outputs);
   const LossConfig& loss = c.experiment.loss;
-  const ValueId target = batch.fields.at(kTargetField);
+  const ValueId target = flat(g, batch.fields.at(kTargetField));
   if (!compares_features(loss)) return add_loss_to_target(g, loss, flat(g, outputs.last), target);
   if (c.frozen == nullptr) throw Error("the loss " + name_of(loss.type()) + " has no network of features");
   const ValueId images = in_f32(g, outputs.last);

@@ -235,8 +235,8 @@ void Network::Impl::take_settings_into(Dataset& dataset) const {
     dataset.fields.input().mean = info.fields.input().mean;
     dataset.fields.input().stddev = info.fields.input().stddev;
   }
-  dataset.fields.target().names = info.fields.target().names;
   require_samples(dataset);
+  dataset.fields.target().names = info.fields.target().names;
 }
 
 RunResult Network::Impl::train(Dataset dataset, const RunOptions& options) {
@@ -317,10 +317,10 @@ EvalReport Network::Impl::evaluate(Dataset dataset, TrainingListener* listener) 
   dataset.train = stand_in(dataset.test, dataset);
   dataset.validation = {};
   dataset.batches = nullptr;
-  dataset.fields.target().names = info.fields.target().names;
   dataset.fields.input().mean = complete.fields.input().mean;
   dataset.fields.input().stddev = complete.fields.input().stddev;
   require_samples(dataset);
+  dataset.fields.target().names = info.fields.target().names;
   dataset = training::prepared_for(std::move(dataset), alone.data, EvaluationPart::test, training::Digest::none);
   dataset.fields.target().mean = info.fields.target().mean;
   dataset.fields.target().stddev = info.fields.target().stddev;

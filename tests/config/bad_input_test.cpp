@@ -142,7 +142,7 @@ TEST_CASE("keys of a loss") {
         Texts{"e.yaml:3:8: unknown key 'smoothing' in loss; did you mean 'label_smoothing'?"});
   CHECK(errors("{xyzzy: 0.1}") == Texts{"e.yaml:3:8: unknown key 'xyzzy' in loss; 'gpunn help keys loss' lists them"});
   CHECK(errors("{type: mean_squared_error, label_smoothing: 0.1}") ==
-        Texts{"e.yaml:3:34: loss mean_squared_error has no 'label_smoothing'; that is for cross_entropy"});
+        Texts{"e.yaml:3:34: loss mean_squared_error has no 'label_smoothing'; that is for cross_entropy, sum"});
   CHECK(errors("[cross_entropy]") ==
         Texts{"e.yaml:3:7: loss: expected a map of keys, which 'gpunn help keys loss' lists, found a list"});
 }

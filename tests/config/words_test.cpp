@@ -125,7 +125,7 @@ TEST_CASE("what this version does not serve is said where it is asked for") {
            {"problem_type: regression", "'task: regression'"},
            {"task: regressor", "'task: regression'"},
            {"task: multilabel", "'multi_label'"},
-           {"task: segmentation", "not as masks or points"},
+           {"task: pose", "not as masks or points"},
            {"loss: mse", "did you mean 'mean_squared_error'?"},
            {"training: {devices: 2}", "How many devices train together"},
            {"data_parallel: true", "How many devices train together"},

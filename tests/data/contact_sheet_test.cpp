@@ -100,8 +100,8 @@ TEST_CASE("a contact sheet has the images of each class in a row, behind its nam
   }
   CHECK(different == 0);
 
-  // A name that is too long is cut, one that is missing is the number.
-  gpunn::write_contact_sheet(two_classes({std::string(5000, 'x')}), file, 1);
+  // A name that is too long is cut.
+  gpunn::write_contact_sheet(two_classes({std::string(5000, 'x'), "b"}), file, 1);
   const Image cut = gpunn::data::read_image_file(file);
   CHECK(cut.width == 8 + Lettering{}.width(std::string(24, 'x')) + 8 + 50);
   CHECK(cut.height == 102);

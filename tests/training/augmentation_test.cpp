@@ -137,7 +137,7 @@ TEST_CASE("the parts of an accumulated step are augmented as the one large batch
   const Split whole = samples({{"data.batch_size", "64"}});
   const Split parts = samples({{"data.batch_size", "32"}, {"training.accumulate", "2"}});
   CHECK(whole.rows() == 256);
-  CHECK(parts.labels == labels_of(whole));
+  CHECK(labels_of(parts) == labels_of(whole));
   CHECK(parts.values == whole.values);
 }
 

@@ -173,7 +173,7 @@ TEST_CASE("binary cross-entropy tells two classes apart with one output or with 
         0.85 * session.sums().total(tasks::Total::rows));  // since the first step
 
   const std::vector<float> p = predictions_of(session);
-  const std::vector<int32_t>& label = session.dataset().labels_of(test);
+  const std::vector<int32_t> label = labels_of(session.dataset().test);
   REQUIRE(p.size() == 2 * label.size());
   // The probabilities are those of the loss that was reported: the mean of -log of what the labels got.
   double loss = 0;

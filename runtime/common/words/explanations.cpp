@@ -13,7 +13,8 @@ constexpr Explanation kExplanations[] = {
      "Where a sample may have several labels, put 'task: multi_label' at the top of the file."},
     {"detection object_detection bbox bboxes boxes coco voc pascal_voc yolo",
      "To find objects in images, put 'task: detection' at the top of the file (data.dataset: detection_folder)."},
-    {"segmentation semantic_segmentation instance_segmentation masks cityscapes keypoints pose",
+    {"semantic_segmentation masks cityscapes", "A class of each pixel is learnt by 'task: segmentation'."},
+    {"instance_segmentation keypoints pose",
      "This version finds objects as boxes ('task: detection'), not as masks or points."},
     {"gan diffusion generation generative autoencoder vae unsupervised clustering self_supervised contrastive "
      "reinforcement_learning",

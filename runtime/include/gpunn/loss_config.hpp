@@ -21,30 +21,36 @@ struct ClassWeights {
   SourceLocation class_weights_place;  // the data says how many there have to be
 };
 
+// `loss.type: cross_entropy`
 struct CrossEntropy : ClassWeights {
   static constexpr const char* kName = "cross_entropy";
   double label_smoothing = 0;  // the share of a target that is spread over all classes
 };
 
+// `loss.type: mean_squared_error`
 struct MeanSquaredError {
   static constexpr const char* kName = "mean_squared_error";
 };
 
+// `loss.type: binary_cross_entropy`
 struct BinaryCrossEntropy {
   static constexpr const char* kName = "binary_cross_entropy";
 };
 
+// `loss.type: hinge`
 struct Hinge {
   static constexpr const char* kName = "hinge";
   double margin = 1;  // by how much the label's output has to lead
   int64_t power = 1;  // 1 or 2, of what is missing
 };
 
+// `loss.type: huber`
 struct Huber {
   static constexpr const char* kName = "huber";
   double delta = 1;  // squares up to here, distances beyond
 };
 
+// `loss.type: mean_absolute_error`
 struct MeanAbsoluteError {
   static constexpr const char* kName = "mean_absolute_error";
 };

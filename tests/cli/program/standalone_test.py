@@ -51,8 +51,9 @@ class StandAlone(ProgramTest):
         self.assertEqual(exported.read_bytes(), content)
         header = json.loads(content[8:8 + int.from_bytes(content[:8], "little")])
         model = json.loads(header["__metadata__"]["model"])
-        self.assertEqual(model["outputs"], ["ant", "bee", "cat"])
-        self.assertEqual((model["input"]["dtype"], model["input"]["shape"]), ("u8", [1, 12, 12]))
+        image, label = model["fields"]
+        self.assertEqual((label["role"], label["kind"], label["names"]), ("target", "class", ["ant", "bee", "cat"]))
+        self.assertEqual((image["kind"], image["dtype"], image["shape"]), ("image", "u8", [1, 12, 12]))
         self.assertEqual(sum(part["rows"] for part in model["data"]["parts"].values()), 36)
         # Test rows are of the data, which is missing, or is where the user says that it is.
         self.assertIn("data.path", self.gpunn("predict", run, "--row", "0", code=3).stderr)
