@@ -685,11 +685,14 @@ class GlobalMaxPool2d(Layer):
 
 
 class Upsample(Layer):
-    """``[C, H, W]`` with rows and columns multiplied; ``mode`` is "nearest" or "bilinear"."""
+    """``[C, H, W]`` with rows and columns multiplied, or, called with two layers, as many as the second one has.
+
+    ``mode`` is "nearest" or "bilinear".
+    """
 
     type = "upsample"
 
-    def __init__(self, scale_factor: Size, mode: str = "nearest", *, name: str | None = None) -> None:
+    def __init__(self, scale_factor: Size = 0, mode: str = "nearest", *, name: str | None = None) -> None:
         super().__init__(name, factor=_size(scale_factor), mode=mode)
 
 

@@ -17,6 +17,14 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return result;
 }
 
+std::string named_count(const std::vector<std::string>& names, const std::string& one, const std::string& several) {
+  constexpr std::size_t kMostNames = 3;
+  std::vector<std::string> first(names.begin(),
+                                 names.begin() + static_cast<std::ptrdiff_t>(std::min(kMostNames, names.size())));
+  return std::to_string(names.size()) + " " + (names.size() == 1 ? one : several) + ": " + join(first, ", ") +
+         (names.size() > kMostNames ? ", ..." : "");
+}
+
 std::string in_quotes(std::string_view text) {
   std::string result = "'";
   result += escaped(text);

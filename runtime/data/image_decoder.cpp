@@ -69,7 +69,7 @@ void drop_colours(Split& split) {
 
 }  // namespace
 
-ImageDecoder::ImageDecoder(const ImageFolderSet& settings, fs::path root, Damaged damaged)
+ImageDecoder::ImageDecoder(const SizedImages& settings, fs::path root, Damaged damaged)
     : settings_(settings), root_(std::move(root)), damaged_(damaged), damaged_files_(damaged) {
   form_ = {.channels = settings.channels, .shorter_side = settings.shorter_side};
   if (settings.image_size.empty()) return;

@@ -18,7 +18,7 @@ namespace gpunn::data {
 // channels is left open, every image gets room for three. If all images are grey, the rows are then moved together.
 class ImageDecoder {
  public:
-  ImageDecoder(const ImageFolderSet& settings, std::filesystem::path root, Damaged damaged);
+  ImageDecoder(const SizedImages& settings, std::filesystem::path root, Damaged damaged);
 
   // Decides whether the images of all parts, `files` in number, are decoded beforehand. `train` may give the size.
   void choose(std::size_t files, const std::vector<std::filesystem::path>& train, const DataConfig& config,
@@ -37,7 +37,7 @@ class ImageDecoder {
   std::vector<int64_t> leave_out_damaged(const std::vector<std::filesystem::path>& files, Split& split) const;
   void repeat_grey(Split& split, std::size_t before) const;
 
-  const ImageFolderSet& settings_;
+  const SizedImages& settings_;
   std::filesystem::path root_;
   Damaged damaged_;
   DamagedFiles damaged_files_;

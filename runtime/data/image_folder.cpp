@@ -12,6 +12,7 @@
 #include "data/image_list.hpp"
 #include "data/own_data.hpp"
 #include "data/registry.hpp"
+#include "data/sized_images.hpp"
 #include "data/table_keys.hpp"
 #include "fields/kind.hpp"
 #include "fields/values.hpp"
@@ -21,9 +22,6 @@ namespace gpunn::data {
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr double kLargestSide = 16384;
-constexpr int64_t kRefusedSide = 0;  // what the key makes of a size that is no whole number
 
 // A folder for each class.
 Dataset read_class_folders(const DataConfig& config, ImageDecoder& decoder) {
@@ -94,36 +92,12 @@ Dataset read_image_folder(const DataConfig& config) {
 config::KindOf<DataConfig> image_folder_keys() {
   using namespace config;
   using F = ImageFolderSet;
-  return keys_of_table_set<F>(
-      pixels("image_size", &F::image_size, between(1, kLargestSide), kRefusedSide,
-             "Rows and columns, or one number for both, that images are scaled and cropped to. Default: the size that "
-             "all have."),
-      integer("shorter_side", &F::shorter_side, between(0, kLargestSide),
-              "Pixels that the shorter side of images is scaled to before `image_size` is cut out of the middle; 0: as "
-              "few as cover `image_size`."),
-      integer("channels", &F::channels, between(0, 3),
-              "1: grey, 3: colour; 0: as the images, colour where any of them is."),
-      choice("decode", &F::decode, {"auto", "once", "each_epoch"},
-             "When files become samples: all `once`, kept in memory, or `each_epoch` anew. `auto`: anew where "
-             "`augmentation.resized_crop` cuts them or where they would take more than half of the free memory."),
+  return with_sized_keys<F>(keys_of_table_set<F>(
       optional(path("targets", &F::targets,
                     "A CSV table in place of class folders: images beneath `path` in its first column, what is learnt "
                     "of them in others.")),
       optional(path("test_targets", &F::test_targets,
-                    "The same of the test samples, beneath `test_path` where that is given.")));
-}
-
-void check_shorter_side(const ImageFolderSet& settings, const config::GivenKeys& given, config::Diagnostics& found) {
-  if (!given.sound("data.image_size") || !given.sound("data.shorter_side") || settings.shorter_side == 0) return;
-  const SourceLocation& place = given.place("data.shorter_side");
-  if (settings.image_size.empty()) {
-    found.add(place, "data.shorter_side needs data.image_size, which is cut out of the scaled image");
-    return;
-  }
-  const int64_t least = std::ranges::max(settings.image_size);
-  if (settings.shorter_side >= least) return;
-  found.add(place, "data.shorter_side: expected at least " + std::to_string(least) +
-                       ", the longer side of data.image_size, found " + std::to_string(settings.shorter_side));
+                    "The same of the test samples, beneath `test_path` where that is given."))));
 }
 
 // The table of the targets, or that there is none.
@@ -162,17 +136,10 @@ void check_image_table(const DataConfig& config, const ImageFolderSet& settings,
 
 void check_image_folder(const DataConfig& config, const config::GivenKeys& given, config::Diagnostics& found) {
   const ImageFolderSet settings = settings_for<ImageFolderSet>(config);
-  const std::vector<int64_t>& size = settings.image_size;
-  if (given.sound("data.image_size") && (size.size() > 2 || std::ranges::count(size, kRefusedSide) != 0)) {
-    found.add(given.place("data.image_size"), "data.image_size: expected one integer or two, [rows, columns]");
-  }
-  check_shorter_side(settings, given, found);
+  check_sized_images(settings, given, found);
   check_image_table(config, settings, given, found);
-  if (config.whole_images && size.empty() && given.sound("data.image_size")) {
+  if (config.whole_images && settings.image_size.empty() && given.sound("data.image_size")) {
     found.add(given.place("data.dataset"), "augmentation.resized_crop needs data.image_size, the size of samples");
-  }
-  if (given.sound("data.channels") && settings.channels == 2) {
-    found.add(given.place("data.channels"), "data.channels: expected 1 (grey), 3 (colour) or 0 (as the images)");
   }
 }
 

@@ -21,8 +21,10 @@ using D = DataConfig;
 
 constexpr double kMostSamples = 2147483647;  // an index of a sample is an i32
 constexpr double kLargestBatch = 1 << 20;
-const std::vector<std::string> kOwnImages = {"image_folder", "photograph_folder", "detection_folder"};
-const std::vector<std::string> kImageFiles = {"image_folder", "photographs", "photograph_folder", "detection_folder"};
+const std::vector<std::string> kOwnImages = {"image_folder", "photograph_folder", "detection_folder",
+                                             "segmentation_folder"};
+const std::vector<std::string> kImageFiles = {"image_folder", "photographs", "photograph_folder", "detection_folder",
+                                              "segmentation_folder"};
 
 // The keys that data sets have of their own, and what chooses each set by its name.
 std::vector<config::KindOf<D>> registered_kinds() {
@@ -66,8 +68,8 @@ void check_learnt(const DatasetRow& row, const D& config, const config::GivenKey
                                                config.task + "; set task: " + join(tasks, " or "));
   } else if (!fitting.empty()) {
     found.add(given.place("data.dataset"), "the task " + config.task + " learns from " +
-                                               std::string(fields::find(wanted).data()) + "; data.dataset " +
-                                               row.name + " has none. Choose " + join(fitting, ", "));
+                                               std::string(fields::find(wanted).data()) + "; data.dataset " + row.name +
+                                               " has none. Choose " + join(fitting, ", "));
   }
 }
 

@@ -51,6 +51,8 @@ enum : uint64_t {
   kCanvasTestStream = 0x626f786573000003,
   kDrawnTrainStream = 0x70686f746f730000,
   kDrawnTestStream = 0x70686f746f730001,
+  kShapesTrainStream = 0x7368617065730000,
+  kShapesTestStream = 0x7368617065730001,
   kVariationStream = 0x7661726965640000,
 };
 

@@ -17,11 +17,13 @@ DatasetRow csv_row();
 DatasetRow detection_folder_row();
 DatasetRow drawn_digits_row();
 DatasetRow drawn_photographs_row();
+DatasetRow drawn_shapes_row();
 DatasetRow hdf5_row();
 DatasetRow image_folder_row();
 DatasetRow photograph_folder_row();
 DatasetRow photographs_row();
 DatasetRow points_row();
+DatasetRow segmentation_folder_row();
 DatasetRow two_digits_row();
 
 const std::vector<DatasetRow>& registry() {
@@ -40,6 +42,8 @@ const std::vector<DatasetRow>& registry() {
                                                drawn_photographs_row(),
                                                detection_folder_row(),
                                                drawn_digits_row(),
+                                               segmentation_folder_row(),
+                                               drawn_shapes_row(),
                                                arrays_row()};
   return rows;
 }

@@ -163,8 +163,8 @@ std::vector<std::string> write_coco_results(const TrainedModel& model, std::span
         "--annotations FILE.json takes the ids of a file");
   }
   if (!unlisted.empty()) {
-    notes.push_back(data::named_count(unlisted, "image is not in " + ids.file_names() + " and left out",
-                                      "images are not in " + ids.file_names() + " and left out"));
+    notes.push_back(named_count(unlisted, "image is not in " + ids.file_names() + " and left out",
+                                "images are not in " + ids.file_names() + " and left out"));
   }
   require_writable(file);
   write_atomically(file, results.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");

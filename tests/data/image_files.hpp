@@ -16,8 +16,8 @@ struct PngOptions {
   int color_type = PNG_COLOR_TYPE_GRAY;
   int bit_depth = 8;
   int interlace = PNG_INTERLACE_NONE;
-  std::vector<png_color> palette;
-  std::vector<uint8_t> palette_alpha;
+  std::vector<png_color> palette = {};
+  std::vector<uint8_t> palette_alpha = {};
 };
 
 // `rows`: the rows as libpng takes them, one after the other.

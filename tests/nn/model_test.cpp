@@ -200,14 +200,21 @@ TEST_CASE("means of windows, of parts of an image and of the whole") {
   CHECK(attrs("avg_pool: {window: 3, padding: 1, count_padding: false}").count_padding == 0);
   const auto part = attrs("adaptive_avg_pool: {size: [3, 2]}");
   CHECK((part.window[0] == 2 && part.window[1] == 4 && part.stride[0] == 2 && part.stride[1] == 4));
-  const auto whole = attrs("global_avg_pool");
-  CHECK((whole.window[0] == 6 && whole.window[1] == 8));
+  const auto all = attrs("global_avg_pool");
+  CHECK((all.window[0] == 6 && all.window[1] == 8));
   CHECK(Built(model_of("global_max_pool"), {2, 6, 8}, true).ops() == Ops{GPUNN_OP_MAX_POOL2D});
   const Built repeated(model_of("adaptive_avg_pool: {size: [3, 16]}"), {2, 6, 8}, true);
   REQUIRE(repeated.ops() == Ops{GPUNN_OP_AVG_POOL2D, GPUNN_OP_UPSAMPLE2D});
   const auto twice = repeated.graph.nodes()[1].attrs.as<gpunn_upsample2d_attrs>();
   CHECK((twice.factor[0] == 1 && twice.factor[1] == 2 && twice.mode == GPUNN_UPSAMPLE_NEAREST));
   CHECK(to_string(repeated.graph.value(repeated.y).type.shape) == "[4, 2, 3, 16]");
+  const Built like(model_of("max_pool: {name: p, window: [3, 2]}, upsample: {from: [p, input], mode: bilinear}"),
+                   {2, 6, 7}, true);
+  CHECK(to_string(like.graph.value(like.y).type.shape) == "[4, 2, 6, 7]");
+  const auto whole = std::ranges::find(like.graph.nodes(), GPUNN_OP_UPSAMPLE2D, &graph::Node::op);
+  REQUIRE(whole != like.graph.nodes().end());
+  CHECK(whole->attrs.as<gpunn_upsample2d_attrs>().factor[0] == 3);
+  CHECK(whole->attrs.as<gpunn_upsample2d_attrs>().factor[1] == 1);
   const Built upsampled(model_of("upsample: {factor: [1, 3], mode: bilinear}"), {2, 6, 8}, true);
   CHECK(to_string(upsampled.graph.value(upsampled.y).type.shape) == "[4, 2, 6, 24]");
   CHECK(upsampled.graph.nodes()[0].attrs.as<gpunn_upsample2d_attrs>().mode == GPUNN_UPSAMPLE_BILINEAR);

@@ -48,6 +48,7 @@ const std::vector<Row> kTorchvision = {
     {"vit", "", kImagenet, 86'567'656},
     {"vit", "patch: 32", kImagenet, 88'224'232},
     {"vit", "width: 1024, depth: 24, heads: 16, mlp: 4096", kImagenet, 304'326'632},
+    {"deeplabv3", "", kImagenet, 39'638'869},
 };
 
 }  // namespace
@@ -90,6 +91,45 @@ TEST_CASE("a residual network's stems keep of its images what they are for") {
   CHECK(stem("cifar", {3, 32, 32}) == "[4, 512, 4, 4]");
   CHECK(stem("mnist", {1, 28, 28}) == "[4, 512, 2, 2]");
   CHECK_THROWS_WITH(stem("cfar", {3, 32, 32}), Contains("there is no 'cfar' here; did you mean 'cifar'?"));
+}
+
+TEST_CASE("models of segmentation give a map as large as their image, of any size") {
+  for (const auto& [model, settings] : {std::pair{"unet", "width: 4"},
+                                        {"unet", "width: 4, encoder: resnet"},
+                                        {"deeplabv3", "width: 8, block: basic, stride: 16"},
+                                        {"deeplabv3", "width: 8, blocks3: 1, stride: 8"}}) {
+    for (const auto& [rows, columns] : {std::pair{64, 96}, {180, 240}, {33, 47}, {1, 5}}) {
+      INFO(model << " " << settings << " at " << rows << " x " << columns);
+      const Row row{model, std::string("classes: 11, ") + settings, {}, 0};
+      const Built built(model_of_row(row), {3, rows, columns}, true);
+      CHECK(built.graph.value(built.y).type.shape == Shape{4, 11, rows, columns});
+    }
+  }
+}
+
+TEST_CASE("DeepLabV3 keeps the size of its maps from its stride on") {
+  for (const auto& [stride, columns] : {std::pair{8, 12}, {16, 6}}) {
+    const Row row{"deeplabv3",
+                  "width: 8, block: basic, blocks3: 2, blocks4: 2, rate: 3, stride: " + std::to_string(stride),
+                  {},
+                  0};
+    const Built built(model_of_row(row), {3, 64, 96}, true);
+    std::vector<int32_t> dilations;
+    for (const auto& node : built.graph.nodes()) {
+      if (node.op != GPUNN_OP_CONV2D) continue;
+      const bool of_stage = node.name.starts_with("stage3") || node.name.starts_with("stage4");
+      if (of_stage && !node.name.ends_with("shortcut.conv")) {
+        dilations.push_back(node.attrs.as<gpunn_conv2d_attrs>().dilation[0]);
+      }
+      if (node.name == "aspp3.conv") {
+        CHECK(node.attrs.as<gpunn_conv2d_attrs>().dilation[0] == 9);
+        CHECK(built.graph.value(node.outputs[0]).type.shape == Shape{4, 8, columns * 2 / 3, columns});
+      }
+    }
+    const std::vector<int32_t> expected =
+        stride == 8 ? std::vector<int32_t>{1, 1, 2, 2, 2, 2, 4, 4} : std::vector<int32_t>{1, 1, 1, 1, 1, 1, 2, 2};
+    CHECK(dilations == expected);
+  }
 }
 
 TEST_CASE("names of parameters are those of the blocks that they are in") {

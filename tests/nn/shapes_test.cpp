@@ -69,6 +69,17 @@ TEST_CASE("a layer on the wrong number of dimensions") {
         "m:3:1: softmax 's': expected an input of [N, classes], found [1, 1, 2, 2]; put a flatten in front");
 }
 
+TEST_CASE("an upsampling by nothing, or by two things") {
+  const std::string expected =
+      "expected either a factor, or a second input whose rows and columns are taken: from: [x, like]";
+  CHECK(shape_error("upsample: {name: u}", {1, 4, 8}) == "m:3:1: upsample 'u': " + expected);
+  CHECK(shape_error("upsample: {name: u, factor: [2, 0]}", {1, 4, 8}) == "m:3:1: upsample 'u': " + expected);
+  CHECK(shape_error("max_pool: {name: p, window: 2},\nupsample: {name: u, factor: 2, from: [p, input]}", {1, 4, 8}) ==
+        "m:4:1: upsample 'u': " + expected);
+  CHECK(shape_error("global_avg_pool: {name: p},\nupsample: {name: u, from: [input, p]}", {1, 4, 8}) ==
+        "m:4:1: upsample 'u': expected an input of [N, channels, rows, columns], found [1, 1]");
+}
+
 TEST_CASE("a window that does not fit") {
   CHECK(shape_error("conv2d: {name: c, filters: 2, kernel: 5}", {1, 4, 8}) ==
         "m:3:1: conv2d 'c': a kernel of 5x5 does not fit in an input of [1, 1, 4, 8] with padding 0x0");

@@ -71,6 +71,7 @@ EXAMPLES: list[tuple[gnn.Layer, dict[str, object]]] = [
     (gnn.Reduce("max", (1, 2), True), {"function": "max", "dimensions": [1, 2], "keep": True}),
     (gnn.Resize2d(3, 5), {"rows": 3, "columns": 5}),
     (gnn.Upsample(2, "bilinear"), {"factor": 2, "mode": "bilinear"}),
+    (gnn.Upsample(mode="bilinear"), {"mode": "bilinear"}),
     (gnn.BatchNorm2d(4), {}),
     (gnn.BatchNorm2d(4, 1e-3, 0.2), {"epsilon": 1e-3, "momentum": 0.2}),
     (gnn.LayerNorm(), {}),

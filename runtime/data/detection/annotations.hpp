@@ -67,7 +67,4 @@ Annotations read_yolo(const std::filesystem::path& images, const std::filesystem
 // A table with a box a line: the columns filename, class, xmin, ymin, xmax, ymax, and width and height where they are.
 Annotations read_box_table(const std::filesystem::path& table, const std::filesystem::path& images);
 
-// "3 images have no annotation: a.jpg, b.jpg, ..."
-std::string named_count(const std::vector<std::string>& names, const std::string& one, const std::string& several);
-
 }  // namespace gpunn::data

@@ -107,14 +107,6 @@ std::vector<std::string> xml_stems(const fs::path& folder) {
 
 }  // namespace
 
-std::string named_count(const std::vector<std::string>& names, const std::string& one, const std::string& several) {
-  constexpr std::size_t kMostNames = 3;
-  std::vector<std::string> first(names.begin(),
-                                 names.begin() + static_cast<std::ptrdiff_t>(std::min(kMostNames, names.size())));
-  return std::to_string(names.size()) + " " + (names.size() == 1 ? one : several) + ": " + join(first, ", ") +
-         (names.size() > kMostNames ? ", ..." : "");
-}
-
 AnnotatedImage read_voc_file(const fs::path& file) {
   const ptree tree = parse(file);
   const auto root = tree.get_child_optional("annotation");

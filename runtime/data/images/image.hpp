@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -69,6 +70,9 @@ Image decode_pnm(std::span<const uint8_t> bytes, const std::filesystem::path& fi
 
 // A PNG file's bytes. 2 and 4 channels are grey and colours with how opaque they are.
 std::string encode_png(const Image& image);
+// A PNG file's bytes whose pixels are places in a palette of red, green and blue. `places` has one channel.
+using Palette = std::array<std::array<uint8_t, 3>, 256>;
+std::string encode_png(const Image& places, const Palette& palette);
 
 // Throws Error, with the file's name, if a picture of this size is beyond the bounds.
 void require_size(int64_t height, int64_t width, const std::filesystem::path& file, int64_t most_pixels);
@@ -93,12 +97,17 @@ Image read_colours(const std::filesystem::path& file, int64_t longer_side, std::
 // at least both; 0: once it has been scaled to the least size that covers height by width. The values are those of
 // torchvision's Resize(shorter_side) and CenterCrop((height, width)) on a Pillow image.
 Image resize_and_crop(const Image& image, int64_t height, int64_t width, int64_t shorter_side);
+// The size that a picture of this size is scaled to then, and where the middle `count` of `whole` pixels begin.
+ImageSides covering_sides(const ImageSides& image, int64_t height, int64_t width, int64_t shorter_side);
+int64_t middle_start(int64_t whole, int64_t count);
 
 // The whole picture, as large as it can be within height by width pixels, its proportions kept, at the top left of grey
 // ones.
 Image fit_inside(const Image& image, int64_t height, int64_t width);
 // By how much its sides are multiplied then.
 double fit_inside_scale(const Image& image, int64_t height, int64_t width);
+// The size that a picture of this size has then.
+ImageSides inside_sides(const ImageSides& image, int64_t height, int64_t width);
 inline constexpr uint8_t kGreyAround = 114;
 
 // The picture's values channel by channel, as samples have them, at `target`: channels * height * width bytes.

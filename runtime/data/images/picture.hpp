@@ -1,6 +1,7 @@
 // Pictures as their files have them: 8 or 16 bits a channel, opacity, and what their colours are.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <span>
@@ -19,6 +20,8 @@ struct Picture {
   std::vector<uint16_t> opacity = {};           // a number a pixel; empty: all is opaque
   ColourTags tags = {};
   bool first_frame = false;  // of an animation
+  // Red, green and blue. Only of decode_png_as_stored(): `values` are places in it.
+  std::vector<std::array<uint8_t, 3>> palette = {};
 
   // For the user: what of the file a picture in these colours can't have.
   std::vector<std::string> notes(bool grey) const;
@@ -31,6 +34,8 @@ Picture read_picture(const std::filesystem::path& file, std::string* damage = nu
 
 // The decoders of files that may have 16 bits a channel. Of a PGM or PPM with 8 bits, and of other files, no values.
 Picture decode_png_picture(std::span<const uint8_t> bytes, const std::filesystem::path& file, Pixels pixels);
+// The numbers that a PNG stores for its pixels: not scaled to 8 bits, and of a palette the places in it.
+Picture decode_png_as_stored(std::span<const uint8_t> bytes, const std::filesystem::path& file);
 Picture decode_pnm_picture(std::span<const uint8_t> bytes, const std::filesystem::path& file);
 
 // A PNG file's bytes, with the picture's bits and tags and no others.

@@ -91,17 +91,24 @@ class PngDecoder {
     return image;
   }
 
-  // All that the file has, with 16 bits a channel if it has them.
-  Picture decode_picture() {
+  // All that the file has, with 16 bits a channel if it has them; `as_stored`: a palette's pixels as places in it, and
+  // fewer than 8 bits unscaled.
+  Picture decode_picture(bool as_stored) {
     read_header();
-    const bool colour = (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) != 0;
+    const int type = png_get_color_type(png_, info_);
+    const bool places = as_stored && type == PNG_COLOR_TYPE_PALETTE;
     Picture picture{.height = png_get_image_height(png_, info_),
                     .width = png_get_image_width(png_, info_),
-                    .channels = colour ? 3 : 1,
+                    .channels = (type & PNG_COLOR_MASK_COLOR) != 0 && !places ? 3 : 1,
                     .bits = png_get_bit_depth(png_, info_) == 16 ? 16 : 8};
     require_size(picture.height, picture.width, file_, most_pixels_);
-    guarded([this] {
-      png_set_expand(png_);
+    if (places) picture.palette = palette();
+    guarded([this, as_stored] {
+      if (as_stored) {
+        png_set_packing(png_);  // a byte for each pixel
+      } else {
+        png_set_expand(png_);
+      }
       png_set_interlace_handling(png_);
       png_read_update_info(png_, info_);
     });
@@ -132,6 +139,15 @@ class PngDecoder {
       }
       png_read_info(png_, info_);
     });
+  }
+
+  std::vector<std::array<uint8_t, 3>> palette() {
+    png_colorp colours = nullptr;
+    int count = 0;
+    guarded([&] { png_get_PLTE(png_, info_, &colours, &count); });
+    std::vector<std::array<uint8_t, 3>> result;
+    for (int i = 0; i < count; ++i) result.push_back({colours[i].red, colours[i].green, colours[i].blue});
+    return result;
   }
 
   // Of a damaged file, rows that can't be read stay 0. A file that only lacks its end has all pixels.
@@ -205,7 +221,11 @@ Image decode_png(std::span<const uint8_t> bytes, const std::filesystem::path& fi
 }
 
 Picture decode_png_picture(std::span<const uint8_t> bytes, const std::filesystem::path& file, Pixels pixels) {
-  return PngDecoder(bytes, file, kMostPixels, pixels).decode_picture();
+  return PngDecoder(bytes, file, kMostPixels, pixels).decode_picture(false);
+}
+
+Picture decode_png_as_stored(std::span<const uint8_t> bytes, const std::filesystem::path& file) {
+  return PngDecoder(bytes, file, kMostPixels, Pixels::all).decode_picture(true);
 }
 
 ImageSides sides_of_png(std::span<const uint8_t> bytes, const std::filesystem::path& file) {

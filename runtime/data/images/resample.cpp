@@ -68,8 +68,7 @@ Image resized(const Image& image, const ResizedSide& rows, const ResizedSide& co
 ResizedSide whole_side(int64_t source, int64_t target) { return {0, static_cast<double>(source), target, 0, target}; }
 
 ResizedSide middle_of_side(int64_t source, int64_t target, int64_t count) {
-  // Half a pixel goes to the even side.
-  return {0, static_cast<double>(source), target, std::llrint(static_cast<double>(target - count) / 2), count};
+  return {0, static_cast<double>(source), target, middle_start(target, count), count};
 }
 
 }  // namespace
@@ -83,7 +82,11 @@ Image resize_region(const Image& image, const ScaledRegion& region, int64_t heig
   return resized(image, {region.top, region.bottom, height, 0, height}, {region.left, region.right, width, 0, width});
 }
 
-Image resize_and_crop(const Image& image, int64_t height, int64_t width, int64_t shorter_side) {
+int64_t middle_start(int64_t whole, int64_t count) {
+  return std::llrint(static_cast<double>(whole - count) / 2);  // half a pixel goes to the even side
+}
+
+ImageSides covering_sides(const ImageSides& image, int64_t height, int64_t width, int64_t shorter_side) {
   // The least size that covers the part: exactly as wide, or exactly as high. The other side is rounded down.
   int64_t rows = height, columns = width;
   if (shorter_side > 0) rows = columns = shorter_side;
@@ -92,6 +95,11 @@ Image resize_and_crop(const Image& image, int64_t height, int64_t width, int64_t
   } else {
     columns = rows * image.width / image.height;
   }
+  return {rows, columns};
+}
+
+Image resize_and_crop(const Image& image, int64_t height, int64_t width, int64_t shorter_side) {
+  const auto [rows, columns] = covering_sides({image.height, image.width}, height, width, shorter_side);
   if (rows == image.height && columns == image.width && rows == height && columns == width) return image;
   return resized(image, middle_of_side(image.height, rows, height), middle_of_side(image.width, columns, width));
 }
@@ -104,17 +112,30 @@ Image read_colours(const std::filesystem::path& file, int64_t longer_side, std::
   return resize(image, scaled(image.height), scaled(image.width));
 }
 
-double fit_inside_scale(const Image& image, int64_t height, int64_t width) {
+namespace {
+
+double inside_scale(const ImageSides& image, int64_t height, int64_t width) {
   return std::min(static_cast<double>(height) / static_cast<double>(image.height),
                   static_cast<double>(width) / static_cast<double>(image.width));
 }
 
-Image fit_inside(const Image& image, int64_t height, int64_t width) {
-  const double scale = fit_inside_scale(image, height, width);
+}  // namespace
+
+double fit_inside_scale(const Image& image, int64_t height, int64_t width) {
+  return inside_scale({image.height, image.width}, height, width);
+}
+
+ImageSides inside_sides(const ImageSides& image, int64_t height, int64_t width) {
+  const double scale = inside_scale(image, height, width);
   const auto side = [&](int64_t size, int64_t most) {
     return std::clamp<int64_t>(std::lround(static_cast<double>(size) * scale), 1, most);
   };
-  const Image fitted = resize(image, side(image.height, height), side(image.width, width));
+  return {side(image.height, height), side(image.width, width)};
+}
+
+Image fit_inside(const Image& image, int64_t height, int64_t width) {
+  const auto [rows, columns] = inside_sides({image.height, image.width}, height, width);
+  const Image fitted = resize(image, rows, columns);
   Image canvas{height, width, image.channels, {}};
   canvas.values.assign(static_cast<std::size_t>(height * width * image.channels), kGreyAround);
   const int64_t row_bytes = fitted.width * image.channels;

@@ -39,14 +39,30 @@ struct TargetTable {
 // When images become samples: once, all of them, or each time that one is wanted.
 enum class Decoding { automatic, once, each_epoch };
 
-// The user's own images: a folder for each class, or those that a table lists.
-struct ImageFolderSet : TargetTable {
+// How images become samples of one size.
+struct SizedImages {
   std::vector<int64_t> image_size;  // [H, W] that images are scaled to; empty: the one that all have
   int64_t shorter_side = 0;         // of images before image_size is cut out; 0: the least that covers it
   int64_t channels = 0;             // 1 (grey) or 3; 0: as the images
   Decoding decode = Decoding::automatic;
+};
+
+// The user's own images: a folder for each class, or those that a table lists.
+struct ImageFolderSet : SizedImages, TargetTable {
   std::filesystem::path targets;       // the table: images with what is learnt of them; empty: folders are classes
   std::filesystem::path test_targets;  // that of the test samples
+};
+
+// The user's own images with a label map each. Files and folders without a path are below `path`.
+struct SegmentationSet : SizedImages {
+  std::string images, maps;         // names of the folders with pictures and maps; empty: found by what they hold
+  std::string lists;                // a folder of lists of pictures and maps; empty: `path`
+  std::filesystem::path instances;  // COCO's JSON file of the training samples, in place of maps
+  std::filesystem::path test_instances;
+  std::filesystem::path classes;         // the names of the classes, one a line; empty: classes.txt, if it is there
+  std::vector<std::string> class_names;  // the names themselves
+  std::filesystem::path colours;         // the table of colours, if maps are in colours
+  int64_t ignore_index = -1;             // id in the maps that stands for no class, besides 255; -1: by its name
 };
 
 // The order of dimensions in an array of images; automatic: the one with 1 or 3 channels.
@@ -119,7 +135,7 @@ struct DataConfig {
   bool whole_images = false;            // likewise: samples are cut anew from images of all sizes
   std::string dataset;                  // mnist, cifar10, ...; or the user's own: image_folder, hdf5, csv
   // The settings of `dataset`. If they are those of another kind, `dataset` has its defaults.
-  std::variant<NamedSet, Cifar100Set, ImageFolderSet, Hdf5Set, CsvSet, PhotographSet, BoxSet> kind;
+  std::variant<NamedSet, Cifar100Set, ImageFolderSet, SegmentationSet, Hdf5Set, CsvSet, PhotographSet, BoxSet> kind;
   std::filesystem::path path;       // a folder to look in first, or the user's own; empty: none given
   std::filesystem::path test_path;  // of the user's own test samples; empty: with the others
   // Of the user's own images: folders beneath `path`. All empty: they are recognised by their names.

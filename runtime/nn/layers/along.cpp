@@ -66,15 +66,6 @@ ValueId cumsum(const LayerContext& c) {
   return sum;
 }
 
-// 0, 1, 2, ... along a dimension, all others being 1.
-ValueId places_along(Expressions& e, std::size_t rank, std::size_t dimension, int64_t size) {
-  const gpunn_grid_points_attrs attrs{.struct_size = 0, .rows = static_cast<int32_t>(size), .columns = 1, .stride = 1};
-  const ValueId points = e.op(GPUNN_OP_GRID_POINTS, {}, Attributes::of(attrs));
-  Shape shape(rank, 1);
-  shape[dimension] = size;
-  return e.view(e.sub(e.slice(points, 1, 1, 1), e.constant(0.5)), shape);
-}
-
 // The largest entries among those that are not taken yet, and the place of the first of them.
 struct Largest {
   ValueId value, place;

@@ -198,6 +198,14 @@ ValueId view(const LayerContext& c, ValueId x, const Shape& shape) {
   return graph::Expressions(c.graph, c.layer.name).view(x, shape);
 }
 
+ValueId places_along(graph::Expressions& e, std::size_t rank, std::size_t dimension, int64_t size) {
+  const gpunn_grid_points_attrs attrs{.struct_size = 0, .rows = static_cast<int32_t>(size), .columns = 1, .stride = 1};
+  const ValueId points = e.op(GPUNN_OP_GRID_POINTS, {}, Attributes::of(attrs));
+  Shape shape(rank, 1);
+  shape[dimension] = size;
+  return e.view(e.sub(e.slice(points, 1, 1, 1), e.constant(0.5)), shape);
+}
+
 ValueId enlarge(const LayerContext& c, ValueId x, const Sizes& factor, int32_t mode) {
   const Shape shape = c.graph.value(x).type.shape;
   require_sane_size({shape[0], shape[1], shape[2] * factor[0], shape[3] * factor[1]});

@@ -76,6 +76,9 @@ graph::ValueId whole(graph::Expressions& e, graph::ValueId x);
 graph::ValueId floor(graph::Expressions& e, graph::ValueId x);
 graph::ValueId rounded(graph::Expressions& e, graph::ValueId x);
 
+// 0, 1, 2, ... along a dimension of so many dimensions, all others being 1.
+graph::ValueId places_along(graph::Expressions& e, std::size_t rank, std::size_t dimension, int64_t size);
+
 // Images of x with their rows and columns multiplied; `mode` is a gpunn_upsampling.
 graph::ValueId enlarge(const LayerContext& c, graph::ValueId x, const Sizes& factor, int32_t mode);
 
