@@ -3,6 +3,7 @@
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -24,13 +25,11 @@ class Differentiation {
   Differentiation(Graph& graph, const std::vector<ValueId>& targets) : graph_(graph) {
     for (const ValueId target : targets) targets_.insert(target);
     needed_ = targets_;
-    // Whatever is computed from a target, or is a view of such a value, needs a gradient too.
+    // Whatever is computed from a target, or is a view of such a value, needs a gradient too. Gradients flow through
+    // the first output of an op: no op has one for its others.
     for (const Node& node : graph.nodes()) {
-      for (const ValueId input : node.inputs) {
-        if (!needs(input)) continue;
-        needed_.insert(node.outputs.begin(), node.outputs.end());
-        break;
-      }
+      const bool reached = std::ranges::any_of(node.inputs, [&](ValueId input) { return needs(input); });
+      if (reached && !node.outputs.empty()) needed_.insert(node.outputs.front());
     }
   }
 

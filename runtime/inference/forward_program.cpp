@@ -57,7 +57,8 @@ void add_predictions(Graph& g, const ForwardModel& model, const tasks::ModelOutp
                      const tasks::PlaceOf& place) {
   const tasks::Task& task = tasks::find(model.experiment.task);
   const tasks::TaskContext context{.experiment = model.experiment,
-                                   .outputs = static_cast<int64_t>(model.info.fields.target().names.size())};
+                                   .outputs = static_cast<int64_t>(model.info.fields.target().names.size()),
+                                   .target = &model.info.fields.target()};
   const TensorType type = g.value(outputs.last).type;
   const bool named = task.answers().named;
   if (named && type.shape.size() != 2) require_outputs_named(model, type);

@@ -99,6 +99,12 @@ class Classification : public Task {
   void require_output(const Graph& g, const TaskContext& c, const ModelOutputs& outputs) const override {
     require_class_outputs(g, c, outputs.last);
   }
+  std::vector<Table> tables(const TaskContext& c) const override {
+    if (!has_class_targets(c.experiment)) return {};
+    return {{kClassTargets,
+             {c.outputs, c.outputs},
+             class_target_table(c.experiment.loss, c.outputs, c.experiment.data.dataset)}};
+  }
   ValueId add_training_loss(Graph& g, const TaskContext& c, const ModelOutputs& outputs,
                             const Batch& batch) const override {
     require_output(g, c, outputs);
@@ -169,12 +175,8 @@ bool has_class_targets(const Experiment& experiment) {
 std::vector<float> class_target_table(const LossConfig& loss, int64_t classes, const std::string& data) {
   const CrossEntropy* given = std::get_if<CrossEntropy>(&loss.kind);
   const CrossEntropy entropy = given != nullptr ? *given : CrossEntropy();
+  require_class_weights(loss, classes, data);
   const auto n = static_cast<std::size_t>(classes);
-  if (!entropy.class_weights.empty() && entropy.class_weights.size() != n) {
-    throw ConfigError({{entropy.class_weights_place, "loss.class_weights: expected " + std::to_string(n) +
-                                                         " numbers, one for each class of '" + data + "', found " +
-                                                         std::to_string(entropy.class_weights.size())}});
-  }
   const double spread = entropy.label_smoothing / static_cast<double>(classes);
   std::vector<float> table(n * n);
   for (std::size_t label = 0; label < n; ++label) {

@@ -3,8 +3,12 @@
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <variant>
 
 #include "graph/expressions.hpp"
@@ -18,6 +22,12 @@ using graph::ValueId;
 namespace {
 
 uint32_t all_but_rows(const graph::Expressions& e, ValueId x) { return e.all(x) & ~1U; }
+
+template <std::size_t... kinds>
+std::string name_at(std::size_t kind, std::index_sequence<kinds...>) {
+  static constexpr std::array names = {std::variant_alternative_t<kinds, decltype(LossConfig::kind)>::kName...};
+  return names.at(kind);
+}
 
 }  // namespace
 
@@ -45,15 +55,11 @@ ValueId add_loss_to_target(Graph& g, const LossConfig& loss, ValueId output, Val
       const ValueId distance = e.sqrt(e.add(e.mul(error, error), e.constant(epsilon * epsilon)));
       return e.mean(distance, all_but_rows(e, error), false);
     }
-    case LossKind::perceptual:
-    case LossKind::style:
-      throw Error("the loss " + name_of(loss.type()) + " compares images", ExitCode::usage);
-    case LossKind::hinge:
-    case LossKind::focal:
-    case LossKind::multibox:
+    default:
       break;
   }
-  throw Error("the loss " + name_of(loss.type()) + " compares outputs with labels, not with targets", ExitCode::usage);
+  throw Error("the loss " + name_of(loss.type()) + " does not compare outputs with a target of their shape",
+              ExitCode::usage);
 }
 
 bool ends_in_part_of_loss(const Experiment& experiment) {
@@ -86,31 +92,16 @@ ValueId add_loss_input(Graph& g, const Experiment& experiment, const ModelOutput
 }
 
 std::string name_of(LossKind kind) {
-  switch (kind) {
-    case LossKind::mean_squared_error:
-      return "mean_squared_error";
-    case LossKind::binary_cross_entropy:
-      return "binary_cross_entropy";
-    case LossKind::hinge:
-      return "hinge";
-    case LossKind::huber:
-      return "huber";
-    case LossKind::mean_absolute_error:
-      return "mean_absolute_error";
-    case LossKind::charbonnier:
-      return "charbonnier";
-    case LossKind::perceptual:
-      return "perceptual";
-    case LossKind::style:
-      return "style";
-    case LossKind::focal:
-      return "focal";
-    case LossKind::multibox:
-      return "multibox";
-    case LossKind::cross_entropy:
-      break;
-  }
-  return "cross_entropy";
+  return name_at(static_cast<std::size_t>(kind),
+                 std::make_index_sequence<std::variant_size_v<decltype(LossConfig::kind)>>());
+}
+
+void require_class_weights(const LossConfig& loss, int64_t classes, const std::string& data) {
+  const ClassWeights* const given = loss.class_weights();
+  if (given == nullptr || given->class_weights.empty() || std::ssize(given->class_weights) == classes) return;
+  throw ConfigError({{given->class_weights_place, "loss.class_weights: expected " + std::to_string(classes) +
+                                                      " numbers, one for each class of '" + data + "', found " +
+                                                      std::to_string(given->class_weights.size())}});
 }
 
 std::string data_text(const DataConfig& data) {

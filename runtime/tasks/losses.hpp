@@ -2,6 +2,7 @@
 
 #include <gpunn/experiment.hpp>
 
+#include <cstdint>
 #include <string>
 
 #include "graph/graph.hpp"
@@ -10,7 +11,7 @@
 namespace gpunn::tasks {
 
 // The loss of each row of an output f32[N, K] against a target of the same shape, f32[N]: of the kinds that take one,
-// which hinge is not.
+// such as mean_squared_error.
 graph::ValueId add_loss_to_target(graph::Graph& g, const LossConfig& loss, graph::ValueId output,
                                   graph::ValueId target);
 
@@ -22,6 +23,9 @@ bool ends_in_part_of_loss(const Experiment& experiment);
 
 // Its name in experiments.
 std::string name_of(LossKind kind);
+
+// Throws ConfigError if the loss has weights for another number of classes. `data` is the name of the data set.
+void require_class_weights(const LossConfig& loss, int64_t classes, const std::string& data);
 
 // The data of an experiment for messages: "'csv' (data/iris.csv)".
 std::string data_text(const DataConfig& data);

@@ -18,6 +18,7 @@ const Task& multi_label();
 const Task& detection();
 const Task& super_resolution();
 const Task& style_transfer();
+const Task& segmentation();
 
 namespace {
 
@@ -26,7 +27,8 @@ constexpr std::size_t kImageRank = 4;  // [N, C, H, W]
 
 std::vector<const Task*>& known() {
   static std::vector<const Task*> tasks = {&classification(),   &regression(),     &multi_label(),
-                                           &super_resolution(), &style_transfer(), &detection()};
+                                           &super_resolution(), &style_transfer(), &detection(),
+                                           &segmentation()};
   return tasks;
 }
 

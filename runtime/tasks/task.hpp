@@ -36,6 +36,14 @@ struct TaskContext {
   int64_t outputs = 0;                     // that the data asks for: classes, labels or target columns
   const FrozenFeatures* frozen = nullptr;  // of a loss that compares images by their features
   int32_t world = 1;                       // ranks that have a part of the batch each, at the same time
+  const Field* target = nullptr;           // the field that is learnt, if the data is known
+};
+
+// Numbers that step programs read, the same in every step: an f32 variable of Storage::data.
+struct Table {
+  std::string name;
+  Shape shape;
+  std::vector<float> values;
 };
 
 // What a trained model of a task answers, as programs and the service ask for it.
@@ -80,6 +88,8 @@ class Task {
   virtual Decoded decode(const PredictedRow& row) const;
   // The command that puts a trained model of the task to use, without the program's name: "predict RUN --row 0".
   virtual std::string command(const std::string& model) const { return "predict " + model + " --row 0"; }
+  // Keys of the section `loss` that its losses have, but for other tasks.
+  virtual std::span<const std::string_view> unused_loss_keys() const { return {}; }
   // Whether it learns a class of each sample.
   bool has_labels() const { return fields::find(target_kind()).is_class(); }
 
@@ -99,6 +109,8 @@ class Task {
 
   // Throws ConfigError, with loss, last layer and data, if the model's outputs do not fit them.
   virtual void require_output(const graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs) const = 0;
+  // The variables that its losses read. Throws ConfigError if the settings of the loss do not fit the data.
+  virtual std::vector<Table> tables(const TaskContext& /*context*/) const { return {}; }
   // The loss of each row, f32[N], of outputs that fit, as the training minimises it and as evaluations report it.
   virtual graph::ValueId add_training_loss(graph::Graph& g, const TaskContext& context, const ModelOutputs& outputs,
                                            const Batch& batch) const = 0;

@@ -18,7 +18,33 @@ constexpr double kMostWeight = 1e12, kMostSide = 16384;
 
 template <class Loss, class... Keys>
 config::KindOf<LossConfig> loss_kind(Keys... keys) {
-  return config::make_kind<Loss, LossConfig>(tasks::name_of(LossConfig{Loss()}.type()), std::move(keys)...);
+  return config::make_kind<Loss, LossConfig>(Loss::kName, std::move(keys)...);
+}
+
+template <class Loss>
+config::KeyOf<Loss> class_weights_key() {
+  return config::optional(config::numbers("class_weights",
+                                          static_cast<std::vector<double> Loss::*>(&Loss::class_weights),
+                                          config::at_least(0),
+                                          "A factor for each class, of its term of the loss. Default: 1 each."));
+}
+
+template <class Loss>
+config::KeyOf<Loss> label_smoothing_key() {
+  return config::number("label_smoothing", static_cast<double Loss::*>(&Loss::label_smoothing), config::between(0, 1),
+                        "The share of each target that is spread evenly over all classes.");
+}
+
+template <class Loss>
+config::KeyOf<Loss> gamma_key() {
+  return config::number("gamma", &Loss::gamma, config::between(0, config::kLargestRate),
+                        "Power of 1 - p that multiplies the cross-entropy, with p the probability of the right answer.");
+}
+
+template <class Loss>
+config::KeyOf<Loss> smooth_key() {
+  return config::number("smooth", static_cast<double Loss::*>(&Loss::smooth), config::between(0, kMostWeight),
+                        "A number that dice adds to both sides of its quotient, so that few pixels change it less.");
 }
 
 // The keys of a network of features, for a kind that has one.
@@ -84,10 +110,7 @@ config::KindOf<LossConfig> kind_of_keys(std::vector<config::KeyOf<Loss>> keys) {
 std::vector<config::KeyOf<LossConfig>> loss_keys() {
   using namespace config;
   const std::vector<KindOf<LossConfig>> kinds = {
-      loss_kind<CrossEntropy>(number("label_smoothing", &CrossEntropy::label_smoothing, between(0, 1),
-                                     "The share of each target that is spread evenly over all classes."),
-                              optional(numbers("class_weights", &CrossEntropy::class_weights, at_least(0),
-                                               "A factor for each class, of its term of the loss. Default: 1 each."))),
+      loss_kind<CrossEntropy>(label_smoothing_key<CrossEntropy>(), class_weights_key<CrossEntropy>()),
       loss_kind<MeanSquaredError>(),
       loss_kind<BinaryCrossEntropy>(),
       loss_kind<Hinge>(
@@ -103,11 +126,18 @@ std::vector<config::KeyOf<LossConfig>> loss_keys() {
       kind_of_keys(style_keys()),
       loss_kind<Focal>(
           number("alpha", &Focal::alpha, between(0, 1),
-                 "Weight of the true class; the others have 1 minus this weight."),
-          number("gamma", &Focal::gamma, between(0, kLargestRate),
-                 "Power of 1 - p that multiplies the cross-entropy, with p the probability of the right answer.")),
+                 "Of boxes: weight of the true class; the others have 1 minus this weight."),
+          gamma_key<Focal>(), class_weights_key<Focal>()),
       loss_kind<MultiBox>(number("negatives", &MultiBox::negatives, between(0, kLargestRate),
                                  "Number of anchors without a box, the hardest ones, for each anchor with a box.")),
+      loss_kind<Dice>(smooth_key<Dice>()),
+      loss_kind<LossSum>(number("cross_entropy", &LossSum::cross_entropy, between(0, kMostWeight),
+                                "Weight of the cross-entropy in the sum."),
+                         number("dice", &LossSum::dice, between(0, kMostWeight), "Weight of dice in the sum."),
+                         number("focal", &LossSum::focal, between(0, kMostWeight),
+                                "Weight of the focal loss in the sum."),
+                         label_smoothing_key<LossSum>(), class_weights_key<LossSum>(), gamma_key<LossSum>(),
+                         smooth_key<LossSum>()),
   };
   std::vector<KeyOf<LossConfig>> keys = keys_of_kinds(kinds);
   keys.insert(keys.begin(), kind_key("type", kinds,
@@ -117,10 +147,17 @@ std::vector<config::KeyOf<LossConfig>> loss_keys() {
 }
 
 void check_loss(const LossConfig& config, const config::GivenKeys& given, config::Diagnostics& found) {
-  const CrossEntropy* loss = std::get_if<CrossEntropy>(&config.kind);
-  if (loss == nullptr || loss->class_weights.empty()) return;
-  if (std::ranges::any_of(loss->class_weights, [](double weight) { return weight != 0; })) return;
-  found.add(given.place("loss.class_weights"), "loss.class_weights: expected a number above 0 among them");
+  const auto is_weight = [](double weight) { return weight != 0; };
+  const ClassWeights* const weights = config.class_weights();
+  if (weights != nullptr && !weights->class_weights.empty() &&
+      std::ranges::none_of(weights->class_weights, is_weight)) {
+    found.add(given.place("loss.class_weights"), "loss.class_weights: expected a number above 0 among them");
+  }
+  const LossSum* const sum = std::get_if<LossSum>(&config.kind);
+  if (sum != nullptr && sum->cross_entropy + sum->dice + sum->focal == 0) {
+    found.add(given.place("loss.type"),
+              "loss: expected a weight above 0 among loss.cross_entropy, loss.dice and loss.focal");
+  }
 }
 
 }  // namespace gpunn::training

@@ -70,10 +70,11 @@ struct ProgramContext {
   const tasks::FrozenFeatures* frozen = nullptr;  // of a loss that compares images by their features
   Ranks ranks = {};
   bool shifted = false;  // Sampling::shift is not 0: the sampling has a counter of its own
+  const Field* target = nullptr;  // the field that is learnt
   const tasks::Task& task() const { return tasks::find(experiment.task); }
   tasks::TaskContext of_task() const {
     // Parts that are added up in order pass one by one.
-    return {experiment, outputs, frozen, experiment.micro_batches > 0 ? 1 : ranks.world};
+    return {experiment, outputs, frozen, experiment.micro_batches > 0 ? 1 : ranks.world, target};
   }
 };
 

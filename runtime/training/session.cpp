@@ -150,7 +150,7 @@ Session Session::open(Parts parts, Dataset dataset) {
   parts.data = std::make_unique<DataFeed>(experiment, std::move(dataset), ranks, parts.length.shift);
   Session session(std::move(parts));
   session.data_->place(*session.runner_, profiler);
-  session.upload_class_targets();
+  session.upload_tables();
   if (session.frozen_ != nullptr) place_frozen(*session.runner_, session.experiment_->loss, *session.frozen_);
   session.state_->initialise(session.variables());
   return session;
@@ -183,11 +183,11 @@ Session::~Session() {
   where_it_can([&] { backend().synchronize(); });  // nothing is freed that is still in use
 }
 
-void Session::upload_class_targets() {
-  if (!task().has_labels() || !tasks::has_class_targets(*experiment_)) return;
-  const std::vector<float> table = tasks::class_target_table(experiment_->loss, dataset().fields.target().count(), dataset().name);
-  variables().create(tasks::kClassTargets, {DType::f32, {dataset().fields.target().count(), dataset().fields.target().count()}}, Storage::data);
-  variables().write(tasks::kClassTargets, bytes_of(table));
+void Session::upload_tables() {
+  for (const tasks::Table& table : task().tables(context().of_task())) {
+    variables().create(table.name, {DType::f32, table.shape}, Storage::data);
+    variables().write(table.name, bytes_of(table.values));
+  }
 }
 
 void Session::upload_mixup() {
@@ -227,7 +227,8 @@ ProgramContext Session::context_of(const Experiment& experiment) const {
           .alignment = runner_->backend().info().alignment,
           .frozen = frozen_.get(),
           .ranks = ranks(),
-          .shifted = length_.shift != 0};
+          .shifted = length_.shift != 0,
+          .target = &dataset().fields.target()};
 }
 
 // Fused no further than both backends can have it, where there are two.

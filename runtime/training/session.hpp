@@ -156,7 +156,7 @@ class Session {
                          const std::function<void(int64_t steps)>& launch);
   void check_memory();
   uint64_t evaluation_arena_bytes();  // 0: there is nothing to evaluate
-  void upload_class_targets();
+  void upload_tables();
   void upload_rates();
   void upload_mixup();
   std::vector<float> history(const char* variable, int64_t first, int64_t last) const;

@@ -139,7 +139,7 @@ uint64_t bytes_in(const Graph& g, Storage storage) {
 // What a summary takes of a data set, or of one that has to be imagined.
 struct SummaryData {
   training::SplitType split;
-  int64_t outputs = 0;
+  Field target;
   int64_t steps = 1;
   bool trains = true;  // false: the task has no loss for such outputs
 };
@@ -158,9 +158,10 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
   const bool trains = tasks::find(experiment.task).trains_layer(last) && data.trains;
   const Graph step = trains ? training::training_program({.experiment = experiment,
                                                           .layout = layout,
-                                                          .outputs = data.outputs,
+                                                          .outputs = data.target.count(),
                                                           .total_steps = data.steps,
-                                                          .buffers = buffers},
+                                                          .buffers = buffers,
+                                                          .target = &data.target},
                                                          data.split)
                             : Graph();
 
@@ -206,7 +207,7 @@ SummaryReport summarize_without_data(const Experiment& experiment, const Shape& 
   Split split;
   split.samples = {DType::f32, samples};
   SummaryReport report = summarize_step(experiment, {.split = training::split_type("train", schema, split),
-                                                     .outputs = target ? target->count() : 0,
+                                                     .target = schema.target(),
                                                      .trains = target.has_value()});
   report.data = "samples " + to_string(sample) + ", as given";
   if (const auto start = training::find_start(experiment, sample)) report.start = start->report.text();
@@ -221,7 +222,7 @@ SummaryReport summarize_with_data(const Experiment& experiment) {
   const auto start = training::find_start(experiment, training::sample_shape(dataset));
   SummaryReport report =
       summarize_step(experiment, {.split = training::split_type("train", dataset.fields, dataset.train),
-                                  .outputs = dataset.fields.target().count(),
+                                  .target = dataset.fields.target(),
                                   .steps = length.steps});
   report.data = training::data_text(dataset);
   if (start) report.start = start->report.text();

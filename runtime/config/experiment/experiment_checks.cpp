@@ -92,6 +92,10 @@ class Checker {
     if (e_.early_stopping) check_monitor("early_stopping.monitor", e_.early_stopping->monitor);
     const ReduceOnPlateau* plateau = std::get_if<ReduceOnPlateau>(&e_.schedule.kind);
     if (plateau != nullptr) check_monitor("schedule.monitor", plateau->monitor);
+    for (const std::string_view name : task.unused_loss_keys()) {
+      const std::string key = "loss." + std::string(name);
+      if (given_.has(key)) diagnostics_.add(place(key), key + " is not for the task " + e_.task + "; leave it out");
+    }
     if (sound("loss.type") && std::ranges::find(task.losses(), e_.loss.type()) == task.losses().end()) {
       std::vector<std::string> fitting;
       for (const LossKind kind : task.losses()) fitting.push_back(tasks::name_of(kind));

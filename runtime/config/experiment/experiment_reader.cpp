@@ -76,8 +76,8 @@ class ExperimentReader {
                          "missing key '" + key.path + "': " + config::expectation(key));
       }
     }
-    if (CrossEntropy* loss = std::get_if<CrossEntropy>(&e.loss.kind)) {
-      loss->class_weights_place = given_.place("loss.class_weights");
+    if (ClassWeights* weights = e.loss.class_weights()) {
+      weights->class_weights_place = given_.place("loss.class_weights");
     }
     set_task_defaults(e);
     config::check_experiment(e, given_, diagnostics_);

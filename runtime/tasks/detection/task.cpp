@@ -41,6 +41,10 @@ class DetectionTask : public Task {
     static constexpr std::array kinds = {LossKind::focal, LossKind::multibox};
     return kinds;
   }
+  std::span<const std::string_view> unused_loss_keys() const override {
+    static constexpr std::array<std::string_view, 1> keys = {"class_weights"};
+    return keys;
+  }
   Answers answers() const override {
     return {.outputs = {"points", "boxes"},
             .what = "boxes in images",
