@@ -159,7 +159,7 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
   const bool trains = tasks::find(experiment.task).trains_layer(last) && data.trains;
   const Graph step = trains ? training::training_program({.experiment = experiment,
                                                           .layout = layout,
-                                                          .outputs = data.outputs,
+                                                          .outputs = data.target.count(),
                                                           .total_steps = data.steps,
                                                           .buffers = buffers,
                                                           .target = &data.target},

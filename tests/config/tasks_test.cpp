@@ -101,6 +101,37 @@ TEST_CASE("boxes and the task that finds them go together, and mistakes in their
   CHECK(parse_experiment(task_text("detection", drawn), "e.yaml").loss.type() == LossKind::focal);
 }
 
+TEST_CASE("label maps and the task that learns them go together, and so do its losses and their keys") {
+  const auto errors = [](const std::string& loss, const std::string& task = "segmentation") {
+    const std::string data = task == "segmentation" ? "dataset: drawn_shapes" : "dataset: drawn_digits";
+    return errors_of(task_text(task, data, "loss: " + loss + "\n"));
+  };
+  CHECK(errors("dice").empty());
+  CHECK(errors("{type: focal, gamma: 1, class_weights: [1, 2, 1, 1, 1]}").empty());
+  CHECK(errors("{type: sum, cross_entropy: 0, dice: 0.5, focal: 2, label_smoothing: 0.1, smooth: 0}").empty());
+  CHECK(errors("hinge") == Texts{"e.yaml:4:7: the task segmentation has no loss hinge; it has cross_entropy, dice, "
+                                 "focal, sum"});
+  CHECK(errors("{type: sum, cross_entropy: 0, dice: 0}") ==
+        Texts{"e.yaml:4:8: loss: expected a weight above 0 among loss.cross_entropy, loss.dice and loss.focal"});
+  CHECK(errors("{type: focal, alpha: 0.5}") ==
+        Texts{"e.yaml:4:15: loss.alpha is not for the task segmentation; leave it out"});
+  CHECK(errors("{type: focal, class_weights: [1, 2]}", "detection") ==
+        Texts{"e.yaml:4:15: loss.class_weights is not for the task detection; leave it out"});
+  CHECK_THAT(errors("{type: dice, gamma: 1}").at(0), Contains("loss dice has no 'gamma'; it has smooth"));
+  CHECK_THAT(errors_of(task_text("segmentation", "dataset: mnist")).at(0),
+             Contains("the task segmentation learns from images with label maps") && Contains("drawn_shapes"));
+  CHECK_THAT(errors_of(task_text("classification", "dataset: drawn_shapes")).at(0),
+             Contains("set task: segmentation"));
+  const Experiment e =
+      parse_experiment(task_text("segmentation", "dataset: drawn_shapes", "loss: {type: sum, focal: 3}"), "e.yaml");
+  const auto& sum = std::get<LossSum>(e.loss.kind);
+  CHECK(sum.cross_entropy == 1);
+  CHECK(sum.dice == 1);
+  CHECK(sum.focal == 3);
+  CHECK(e.checkpoint.monitor == "miou");
+  CHECK(resolved_yaml(parse_experiment(resolved_yaml(e), "again")) == resolved_yaml(e));
+}
+
 TEST_CASE("photographs and the task that enlarges them go together, and patches have to fit") {
   const auto first = [](const std::string& task, const std::string& data) {
     const Texts errors = errors_of(task_text(task, data));

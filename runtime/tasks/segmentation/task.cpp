@@ -4,11 +4,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <functional>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "fields/values.hpp"
 #include "tasks/losses.hpp"
 #include "tasks/segmentation/segmentation.hpp"
 
@@ -45,17 +51,39 @@ class Segmentation : public Task {
   std::vector<Table> tables(const TaskContext& c) const override { return pixels::loss_tables(c); }
   Answers answers() const override {
     return {.outputs = {"logits", "classes"},
-            .what = "label maps",
+            .what = "a class for each pixel",
             .address = "segment",
             .named = false,
-            .probabilities = false};
+            .probabilities = false,
+            .least = 256};
   }
+  // The map of [H,W], and the share of each class in it, the largest first.
   Decoded decode(const PredictedRow& row) const override {
+    LabelMap map{.height = row.shape.at(0), .width = row.shape.at(1), .classes = {}};
+    std::array<int64_t, 256> pixels = {};
+    for (const float value : row.values) {
+      map.classes.push_back(static_cast<uint8_t>(value));
+      ++pixels[map.classes.back()];
+    }
     Decoded decoded;
-    decoded.map = LabelMap{.height = row.shape.at(0), .width = row.shape.at(1), .classes = {}};
-    decoded.map->classes.reserve(row.values.size());
-    for (const float one : row.values) decoded.map->classes.push_back(static_cast<uint8_t>(one));
+    for (std::size_t id = 0; id < pixels.size(); ++id) {
+      if (pixels[id] == 0) continue;
+      decoded.classes.push_back(
+          {.index = static_cast<int64_t>(id),
+           .name = id < row.names.size() ? row.names[id] : std::to_string(id),
+           .probability = static_cast<double>(pixels[id]) / static_cast<double>(row.values.size())});
+    }
+    std::ranges::stable_sort(decoded.classes, std::greater{}, &ClassProbability::probability);
+    if (std::ssize(decoded.classes) > row.top) decoded.classes.resize(static_cast<std::size_t>(row.top));
+    decoded.map = std::move(map);
     return decoded;
+  }
+
+  std::optional<Field> imagined_target(const Shape& outputs) const override {
+    if (outputs.size() != 4) return std::nullopt;
+    Field target = fields::target_field(target_kind(), fields::numbered(outputs[1]));
+    target.type = {DType::u8, {outputs[2], outputs[3]}};
+    return target;
   }
 
   // [N,C,H,W], with H and W of the label maps if the data is known.
@@ -89,7 +117,6 @@ class Segmentation : public Task {
   ValueId add_scores(Graph& g, const TaskContext&, const ModelOutputs& outputs) const override {
     return g.add1(GPUNN_OP_ARGMAX, "classes", {}, {outputs.last});
   }
-  gpunn_op prediction_op(const Graph&, const TaskContext&, const ModelOutputs&) const override { return GPUNN_OP_COPY; }
 
  private:
   ValueId add_loss(Graph& g, const TaskContext& c, const ModelOutputs& outputs, const Batch& batch, Phase phase) const {
