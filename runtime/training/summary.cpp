@@ -140,7 +140,6 @@ uint64_t bytes_in(const Graph& g, Storage storage) {
 struct SummaryData {
   training::SplitType split;
   Field target;
-  int64_t outputs = 0;
   int64_t steps = 1;
   bool trains = true;  // false: the task has no loss for such outputs
 };
@@ -209,7 +208,6 @@ SummaryReport summarize_without_data(const Experiment& experiment, const Shape& 
   split.samples = {DType::f32, samples};
   SummaryReport report = summarize_step(experiment, {.split = training::split_type("train", schema, split),
                                                      .target = schema.target(),
-                                                     .outputs = target ? target->count() : 0,
                                                      .trains = target.has_value()});
   report.data = "samples " + to_string(sample) + ", as given";
   if (const auto start = training::find_start(experiment, sample)) report.start = start->report.text();
@@ -225,7 +223,6 @@ SummaryReport summarize_with_data(const Experiment& experiment) {
   SummaryReport report =
       summarize_step(experiment, {.split = training::split_type("train", dataset.fields, dataset.train),
                                   .target = dataset.fields.target(),
-                                  .outputs = dataset.fields.target().count(),
                                   .steps = length.steps});
   report.data = training::data_text(dataset);
   if (start) report.start = start->report.text();
