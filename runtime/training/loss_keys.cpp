@@ -23,10 +23,9 @@ config::KindOf<LossConfig> loss_kind(Keys... keys) {
 
 template <class Loss>
 config::KeyOf<Loss> class_weights_key() {
-  return config::optional(config::numbers("class_weights",
-                                          static_cast<std::vector<double> Loss::*>(&Loss::class_weights),
-                                          config::at_least(0),
-                                          "A factor for each class, of its term of the loss. Default: 1 each."));
+  return config::optional(
+      config::numbers("class_weights", static_cast<std::vector<double> Loss::*>(&Loss::class_weights),
+                      config::at_least(0), "A factor for each class, of its term of the loss. Default: 1 each."));
 }
 
 template <class Loss>
@@ -37,8 +36,9 @@ config::KeyOf<Loss> label_smoothing_key() {
 
 template <class Loss>
 config::KeyOf<Loss> focus_key() {
-  return config::number("gamma", &Loss::gamma, config::between(0, config::kLargestRate),
-                        "Power of 1 - p that multiplies the cross-entropy, with p the probability of the right answer.");
+  return config::number(
+      "gamma", &Loss::gamma, config::between(0, config::kLargestRate),
+      "Power of 1 - p that multiplies the cross-entropy, with p the probability of the right answer.");
 }
 
 template <class Loss>
@@ -124,20 +124,18 @@ std::vector<config::KeyOf<LossConfig>> loss_keys() {
                                     "The loss is the square root of distance^2 + epsilon^2.")),
       kind_of_keys(perceptual_keys()),
       kind_of_keys(style_keys()),
-      loss_kind<Focal>(
-          number("alpha", &Focal::alpha, between(0, 1),
-                 "Of boxes: weight of the true class; the others have 1 minus this weight."),
-          focus_key<Focal>(), class_weights_key<Focal>()),
+      loss_kind<Focal>(number("alpha", &Focal::alpha, between(0, 1),
+                              "Of boxes: weight of the true class; the others have 1 minus this weight."),
+                       focus_key<Focal>(), class_weights_key<Focal>()),
       loss_kind<MultiBox>(number("negatives", &MultiBox::negatives, between(0, kLargestRate),
                                  "Number of anchors without a box, the hardest ones, for each anchor with a box.")),
       loss_kind<Dice>(smooth_key<Dice>()),
-      loss_kind<LossSum>(number("cross_entropy", &LossSum::cross_entropy, between(0, kMostWeight),
-                                "Weight of the cross-entropy in the sum."),
-                         number("dice", &LossSum::dice, between(0, kMostWeight), "Weight of dice in the sum."),
-                         number("focal", &LossSum::focal, between(0, kMostWeight),
-                                "Weight of the focal loss in the sum."),
-                         label_smoothing_key<LossSum>(), class_weights_key<LossSum>(), focus_key<LossSum>(),
-                         smooth_key<LossSum>()),
+      loss_kind<LossSum>(
+          number("cross_entropy", &LossSum::cross_entropy, between(0, kMostWeight),
+                 "Weight of the cross-entropy in the sum."),
+          number("dice", &LossSum::dice, between(0, kMostWeight), "Weight of dice in the sum."),
+          number("focal", &LossSum::focal, between(0, kMostWeight), "Weight of the focal loss in the sum."),
+          label_smoothing_key<LossSum>(), class_weights_key<LossSum>(), focus_key<LossSum>(), smooth_key<LossSum>()),
   };
   std::vector<KeyOf<LossConfig>> keys = keys_of_kinds(kinds);
   keys.insert(keys.begin(), kind_key("type", kinds,

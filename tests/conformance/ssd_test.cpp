@@ -30,14 +30,14 @@ void check_near(const ReferenceTensor& found, const json& expected) {
 }
 
 ReferenceTensor targets_of(const json& images) {
-  ReferenceTensor targets{{DType::f32, {std::ssize(images), kMostBoxes * kBoxNumbers}}, {}};
+  ReferenceTensor targets{{DType::f32, {std::ssize(images), kMostBoxes, kBoxNumbers}}, {}};
   for (const json& boxes : images) {
     for (int64_t i = 0; i < kMostBoxes; ++i) {
       const bool there = i < std::ssize(boxes);
       for (int64_t k = 0; k < kBoxNumbers; ++k) {
         const double of_none = k == 4 ? -1 : 0;
         targets.values.push_back(
-            there && k < 5 ? boxes[static_cast<std::size_t>(i)][static_cast<std::size_t>(k)].get<double>() : of_none);
+            there ? boxes[static_cast<std::size_t>(i)][static_cast<std::size_t>(k)].get<double>() : of_none);
       }
     }
   }

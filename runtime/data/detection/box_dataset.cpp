@@ -27,7 +27,7 @@ void fit_boxes(const BoxedImage& boxed, const Shape& sample, std::span<float> bo
   const double scale = fit_inside_scale(boxed.image, sample[2], sample[3]);
   std::vector<tasks::TrueBox> objects = boxed.objects;
   for (tasks::TrueBox& object : objects) object.box = Placement{.scale = scale}.of(object.box, boxed.image);
-  write_boxes(objects, scale * boxed.scale, boxes);
+  write_boxes(objects, boxes);
 }
 
 // Images of files as evaluations see them.

@@ -123,12 +123,11 @@ void Canvas::draw(const BoxedImage& boxed, const Placement& place, const Region&
   }
 }
 
-void write_boxes(std::span<const TrueBox> objects, double scale, std::span<float> room) {
+void write_boxes(std::span<const TrueBox> objects, std::span<float> room) {
   for (std::size_t i = 0; i * kBoxNumbers < room.size(); ++i) {
     float* const to = room.data() + i * kBoxNumbers;
     std::fill_n(to, kBoxNumbers, 0.0F);
     to[4] = -1;
-    to[6] = static_cast<float>(scale);
     if (i >= objects.size()) continue;
     const TrueBox& object = objects[i];
     to[0] = static_cast<float>(object.box.left);
@@ -136,7 +135,6 @@ void write_boxes(std::span<const TrueBox> objects, double scale, std::span<float
     to[2] = static_cast<float>(object.box.right);
     to[3] = static_cast<float>(object.box.bottom);
     to[4] = static_cast<float>(object.category);
-    to[5] = object.difficult || object.crowd ? 1.0F : 0.0F;
   }
 }
 
@@ -223,7 +221,7 @@ int64_t BoxSource::read(int64_t step, const BatchRoom& room) {
       const Canvas canvas = sample_of(static_cast<uint64_t>(step * rows + row), mosaics);
       const auto place = static_cast<std::size_t>(row);
       write_planes(canvas.image(), samples.data() + place * sample_bytes);
-      write_boxes(canvas.objects(), 1, boxes);
+      write_boxes(canvas.objects(), boxes);
       std::memcpy(targets.data() + place * numbers * sizeof(float), boxes.data(), numbers * sizeof(float));
     }
   });

@@ -49,7 +49,7 @@ class Canvas {
 };
 
 // Writes boxes as the kind "boxes" has them; room.size() / kBoxNumbers of them at most, the first ones.
-void write_boxes(std::span<const tasks::TrueBox> objects, double scale, std::span<float> room);
+void write_boxes(std::span<const tasks::TrueBox> objects, std::span<float> room);
 
 // Varied samples of some images for training. All that is random is a function of the step and the row.
 class BoxSource : public BatchSource {

@@ -19,13 +19,12 @@
 
 namespace gpunn {
 
-// A box of the kind "boxes" has these numbers: left, top, right and bottom in pixels of the sample; its class; 1 if
-// scores ignore it (difficult, or a crowd); pixels of the sample for one pixel of the image. The rows of an image with
-// fewer boxes are filled up with boxes of class -1.
-inline constexpr int64_t kBoxNumbers = 7;
+// A box of the kind "boxes" has these numbers: left, top, right and bottom in pixels of the sample; its class. The rows
+// of an image with fewer boxes are filled up with boxes of class -1.
+inline constexpr int64_t kBoxNumbers = 5;
 
-// Values of evaluated rows with boxes, which are not in the schema: the boxes and images as the files have them, for figures that COCO and
-// VOC define by the files. They stay in host memory.
+// Values of evaluated rows with boxes, which are not in the schema: the boxes and images as the files have them, for
+// figures that COCO and VOC define by the files. They stay in host memory.
 // f64, ragged: left, top, right and bottom in pixels of the file; the class; the area that the annotation gives, else
 // NaN; 1 if it is difficult; 1 if it is a crowd; 1 if the annotation's id is 0.
 inline constexpr const char* kObjectsField = "objects";

@@ -54,7 +54,7 @@ class FcosHead : public DetectionHead {
                                            .least_stride = static_cast<float>(levels_.front().stride),
                                            .most_stride = static_cast<float>(levels_.back().stride)};
     const std::vector<ValueId> assigned =
-        g.add(GPUNN_OP_ASSIGN_POINTS, "loss.assign", Attributes::of(assign), {points, wanted_boxes(e, targets)});
+        g.add(GPUNN_OP_ASSIGN_POINTS, "loss.assign", Attributes::of(assign), {points, targets});
     const ValueId label = assigned[0], box = assigned[1], centerness = assigned[2];  // [N, P], [N, P, 4], [N, P]
 
     const Focal& loss = std::get<Focal>(c.experiment.loss.kind);

@@ -97,10 +97,6 @@ ValueId concat(Expressions& e, const std::vector<ValueId>& parts, int32_t axis) 
   return e.op(GPUNN_OP_CONCAT, parts, Attributes::of(gpunn_concat_attrs{.struct_size = 0, .axis = axis}));
 }
 
-ValueId wanted_boxes(Expressions& e, ValueId targets) {
-  return e.slice(targets, 2, 0, 5);
-}
-
 ValueId shared_count(Expressions& e, const TaskContext& c, ValueId x, bool by_row) {
   ValueId sum = e.sum(x, 2U, false);
   if (by_row) return e.maximum(sum, e.constant(1));

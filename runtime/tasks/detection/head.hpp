@@ -39,7 +39,7 @@ class DetectionHead {
   virtual graph::ValueId add_boxes(graph::Graph& g, graph::ValueId output) const = 0;
   virtual graph::ValueId add_scores(graph::Graph& g, graph::ValueId output) const = 0;
   // Each row's loss, f32 [N], divided by the number of answers that have a box: a row's mean over the batch, or where
-  // `by_row` is set, its own. `targets` are f32 [N, boxes * kBoxNumbers].
+  // `by_row` is set, its own. `targets` are f32 [N, boxes, kBoxNumbers].
   virtual graph::ValueId add_loss(graph::Graph& g, const TaskContext& context, graph::ValueId output,
                                   graph::ValueId targets, bool by_row) const = 0;
 
@@ -84,8 +84,6 @@ HeadKind found_kind();  // of a layer that has sorted out the boxes itself, as i
 // --- What kinds share ---
 
 graph::ValueId concat(graph::Expressions& e, const std::vector<graph::ValueId>& parts, int32_t axis);
-// The boxes of the targets with their classes, f32 [N, boxes, 5].
-graph::ValueId wanted_boxes(graph::Expressions& e, graph::ValueId targets);
 // By how many of x[N,P] a row's loss is divided, at least one: the row's own sum, or the mean over the batch of all
 // ranks.
 graph::ValueId shared_count(graph::Expressions& e, const TaskContext& context, graph::ValueId x, bool by_row);

@@ -61,22 +61,17 @@ std::vector<float> targets_of(const EvaluatedRows& rows, std::size_t row) {
   return targets;
 }
 
-double scale_of(const std::vector<float>& targets) {
-  // All boxes have the image's scale, also those that fill up the row.
-  return targets.size() >= kBoxNumbers && targets[6] > 0 ? static_cast<double>(targets[6]) : 1.0;
-}
-
 }  // namespace
 
 double image_scale(const EvaluatedRows& rows, std::size_t row) {
   const std::optional<TrueImage> original = original_of(rows, row);
-  return original ? original->scale : scale_of(targets_of(rows, row));
+  return original ? original->scale : 1;
 }
 
 DetectionImage detection_image(const EvaluatedRows& rows, std::size_t row) {
   std::optional<TrueImage> original = original_of(rows, row);
   const std::vector<float> targets = original ? std::vector<float>() : targets_of(rows, row);
-  const double scale = original ? original->scale : scale_of(targets);
+  const double scale = original ? original->scale : 1;
   const auto box = [&](const float* at) {
     return Box{static_cast<double>(at[0]) / scale, static_cast<double>(at[1]) / scale,
                static_cast<double>(at[2]) / scale, static_cast<double>(at[3]) / scale};
@@ -89,8 +84,7 @@ DetectionImage detection_image(const EvaluatedRows& rows, std::size_t row) {
     for (std::size_t i = 0; i + kBoxNumbers <= targets.size(); i += kBoxNumbers) {
       const float* const at = targets.data() + i;
       if (!(at[4] >= 0)) continue;
-      image.objects.push_back(
-          {.box = box(at), .category = static_cast<int64_t>(at[4]), .difficult = at[5] != 0, .crowd = false});
+      image.objects.push_back({.box = box(at), .category = static_cast<int64_t>(at[4])});
     }
   }
   const std::span<const float> predictions = rows.prediction(row);
