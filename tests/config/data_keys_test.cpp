@@ -26,7 +26,7 @@ TEST_CASE("keys of other data sets are told") {
         Texts{"e.yaml:2:24: data mnist has no 'label_mode'; that is for cifar100"});
   CHECK(errors_of(with_data("dataset: cifar10, test_fraction: 0.1")) ==
         Texts{"e.yaml:2:26: data cifar10 has no 'test_fraction'; that is for image_folder, hdf5, csv, "
-              "photograph_folder, detection_folder"});
+              "photograph_folder, detection_folder, segmentation_folder"});
   CHECK(errors_of(with_data("dataset: cifar100, label_mode: fine, validation_fraction: 0.1")).empty());
   CHECK(errors_of(with_data("dataset: cifar, label_mode: coarse")) ==
         Texts{"e.yaml:2:17: data.dataset: expected one of " + choices_of("data.dataset") +
