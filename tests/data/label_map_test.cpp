@@ -68,7 +68,7 @@ TEST_CASE("what is no label map is refused, with the file and the pixel") {
   CHECK_THROWS_WITH(read(make_png(2, 2, bytes({0, 1, 0, 2, 3, 232, 0, 0}), {.bit_depth = 16})),
                     Contains("map.png: the pixel in row 1 and column 0 has the id 1000") && Contains("up to 255"));
   CHECK_THROWS_WITH(read(make_png(1, 1, bytes({1, 2, 3}), {.color_type = PNG_COLOR_TYPE_RGB})),
-                    Contains("map.png: a label map in colours") && Contains("data.colours"));
+                    Contains("map.png: a label map in colours") && Contains("data.colour_table"));
   CHECK_THROWS_WITH(read(test::make_jpeg(1, 1, "x", JCS_GRAYSCALE, 1)),
                     Contains("map.png: expected a label map as a PNG"));
   CHECK_THROWS_WITH(read(""), Contains("map.png: expected a label map as a PNG"));

@@ -198,8 +198,8 @@ TEST_CASE("what can't be decided is refused, with the keys that decide") {
   layout.put("b/1.jpg", picture_jpeg());
   CHECK_THROWS_WITH(layout.find(), Contains("none of the folders") && Contains("a, b") && keys);
   layout.put("b/1.jpg", colour_map_png());
-  CHECK_THROWS_WITH(layout.find(), Contains("none of the folders") && Contains("data.colours"));
-  layout.settings.colours = "colours.csv";
+  CHECK_THROWS_WITH(layout.find(), Contains("none of the folders") && Contains("data.colour_table"));
+  layout.settings.colour_table = "colours.csv";
   CHECK(layout.find().train.size() == 1);
   layout.put("c/1.png", map_png({3}));
   CHECK_THROWS_WITH(layout.find(), Contains("several folders can be the label maps: b, c") && keys);

@@ -96,6 +96,7 @@ TEST_CASE("pictures and maps become samples, and the ids of the maps their class
   CHECK(map.kind == "label_map");
   CHECK(map.type == TensorType{DType::u8, {2, 4}});
   CHECK(map.names == std::vector<std::string>{"0", "1", "2", "3", "4"});
+  CHECK(map.ids.empty());
   CHECK(map.ignored == 255);
   CHECK(map_of(set.train, 0) == PixelIds{0, 1, 1, 255, 3, 0, 0, 0});
   CHECK(map_of(set.test, 0) == PixelIds{4, 0, 0, 0, 0, 0, 0, 0});
@@ -135,7 +136,7 @@ TEST_CASE("names of classes come from a list, a file or a table of colours, and 
   data.settings.class_names = {};
   data.settings.classes.clear();
   data.settings.ignore_index = -1;
-  data.settings.colours = data.folder.write("colours", "0 0 0 sky\n9 9 9 sea\n");
+  data.settings.colour_table = data.folder.write("colours", "0 0 0 sky\n9 9 9 sea\n");
   data.put("label/1.png",
            make_png(4, 2, std::string(12, '\x09') + std::string(12, '\0'), {.color_type = PNG_COLOR_TYPE_RGB}));
   data.put("image/1.png", test::make_jpeg(4, 2, std::string(8, 'x'), JCS_GRAYSCALE, 1));

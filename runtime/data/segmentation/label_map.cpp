@@ -34,7 +34,7 @@ void read_ids(const Picture& picture, const fs::path& file, LabelMap& map) {
   if (picture.channels == 3) {
     throw Error(file.string() +
                 ": a label map in colours; expected ids as grey values or places in a palette. Name the table of its "
-                "colours with data.colours");
+                "colours with data.colour_table");
   }
   for (std::size_t i = 0; i < map.ids.size(); ++i) {
     if (picture.values[i] > kIgnoredPixel) {

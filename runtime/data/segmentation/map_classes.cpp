@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -89,6 +88,13 @@ MapClasses MapClasses::of(std::vector<std::string> names, std::vector<int64_t> i
   for (std::size_t i = 0; i < classes.names.size(); ++i) classes.class_of_id[i] = static_cast<int16_t>(i);
   classes.class_of_id[kIgnoredPixel] = kIgnoredPixel;
   return classes;
+}
+
+bool MapClasses::are_ids() const {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i] != static_cast<int64_t>(i)) return false;
+  }
+  return true;
 }
 
 void MapClasses::require(const std::bitset<256>& used, const fs::path& file) const {

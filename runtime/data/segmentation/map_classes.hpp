@@ -23,6 +23,8 @@ struct MapClasses {
 
   // Ids 0, 1, ... of these names; `ids` are what the classes are called outside.
   static MapClasses of(std::vector<std::string> names, std::vector<int64_t> ids);
+  // Whether the ids in the files are the numbers of the classes.
+  bool are_ids() const;
   // Throws Error if a file uses an id that is not of a class.
   void require(const std::bitset<256>& used, const std::filesystem::path& file) const;
 };

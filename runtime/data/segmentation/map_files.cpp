@@ -244,7 +244,7 @@ class MapSearch {
         if (i != pictures && fits(contents[i])) maps.push_back(i);
       }
     };
-    const bool in_colours = !settings_.colours.empty();
+    const bool in_colours = !settings_.colour_table.empty();
     const auto can_be = [&](const Content& one) {
       return one.exact && 2 * one.values < contents[pictures].values && (in_colours || !one.colours);
     };
@@ -279,7 +279,7 @@ class MapSearch {
            (maps.empty() ? "none of the folders with files of the same names has label maps, which are PNGs: "
                          : "several folders can be the label maps: ") +
            join(names, ", ") + "; " + kDeciders +
-           (maps.empty() ? ", and data.colours the table of colours if maps are in colours" : "");
+           (maps.empty() ? ", and data.colour_table the table of colours if maps are in colours" : "");
   }
 
   void join_files(const Candidate& pictures, const Candidate& maps) {

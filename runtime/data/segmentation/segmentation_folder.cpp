@@ -167,7 +167,7 @@ Dataset read_segmentation_folder(const DataConfig& config) {
       scaled ? ImageSides{settings.image_size[0], settings.image_size[1]} : common_size(parts, config.path);
   const ImageFit fit = {.crop = scaled, .shorter_side = settings.shorter_side};
   const std::optional<ColourTable> colours =
-      settings.colours.empty() ? std::nullopt : std::optional(read_colour_table(settings.colours));
+      settings.colour_table.empty() ? std::nullopt : std::optional(read_colour_table(settings.colour_table));
   ImageDecoder decoder(settings, config.path, config.damaged);
   std::vector<fs::path> train_files;
   std::size_t count = 0;
@@ -201,7 +201,7 @@ Dataset read_segmentation_folder(const DataConfig& config) {
   }
   set.fields.input().fit = {.crop = true, .shorter_side = settings.shorter_side};
   set.fields.target() = map_field(classes.names, size.height, size.width);
-  set.fields.target().ids = classes.ids;
+  if (!classes.are_ids()) set.fields.target().ids = classes.ids;
   decoder.settle_damaged(set, set.notes);
   decoder.settle_channels({&set.train, &set.validation, &set.test}, set.notes);
   take_test_share(set, config);
@@ -213,14 +213,16 @@ config::KindOf<DataConfig> segmentation_keys() {
   using S = SegmentationSet;
   return with_sized_keys<S>(keys_of_set<S>(
       text("images", &S::images, "The folder of the pictures, below `path` or a folder of a part."),
-      text("maps", &S::maps,
-           "The folder of the label maps, likewise. Default: folders with files of the same names are compared."),
-      text("lists", &S::lists,
-           "The folder, below `path`, of lists PART.txt: a picture and its map on each line. Default: `path`."),
+      optional(
+          text("maps", &S::maps,
+               "The folder of the label maps, likewise. Default: folders with files of the same names are compared.")),
+      optional(
+          text("lists", &S::lists,
+               "The folder, below `path`, of lists PART.txt: a picture and its map on each line. Default: `path`.")),
       optional(path("instances", &S::instances,
                     "COCO's JSON file of the objects in the training pictures, from which the maps are drawn.")),
       optional(path("test_instances", &S::test_instances, "Like `instances`, for the test pictures.")),
-      optional(path("colours", &S::colours,
+      optional(path("colour_table", &S::colour_table,
                     "The table of colours, if maps are in colours: name, red, green and blue on each line, or JSON.")),
       optional(path("classes", &S::classes,
                     "A file with the name of a class on each line, with or without its id. Default: classes.txt, if it "
@@ -239,7 +241,8 @@ void check_segmentation(const DataConfig& config, const config::GivenKeys& given
   };
   const bool objects = !settings.instances.empty();
   refuse(objects && !settings.maps.empty(), "data.maps", "and data.instances are two ways to the maps; give one");
-  refuse(objects && !settings.colours.empty(), "data.colours", "is for maps in files, not for data.instances");
+  refuse(objects && !settings.colour_table.empty(), "data.colour_table",
+         "is for maps in files, not for data.instances");
   refuse(!objects && !settings.test_instances.empty(), "data.test_instances", "needs data.instances");
   refuse(!settings.classes.empty() && !settings.class_names.empty(), "data.class_names",
          "and data.classes are two ways to the names; give one");

@@ -61,7 +61,7 @@ struct SegmentationSet : SizedImages {
   std::filesystem::path test_instances;
   std::filesystem::path classes;         // the names of the classes, one a line; empty: classes.txt, if it is there
   std::vector<std::string> class_names;  // the names themselves
-  std::filesystem::path colours;         // the table of colours, if maps are in colours
+  std::filesystem::path colour_table;    // the table of colours, if maps are in colours
   int64_t ignore_index = -1;             // id in the maps that stands for no class, besides 255; -1: by its name
 };
 
