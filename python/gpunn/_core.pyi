@@ -1931,7 +1931,7 @@ class Dataset:
     @property
     def y_train(self) -> NDArray[Any]:
         """
-        Classes, int32 [rows]; else [rows, outputs]: numbers, float64, or labels, float32.
+        Classes, int32 [rows]; [rows, outputs] of numbers, float64, or labels, float32; or label maps, uint8 [rows, H, W].
         """
 
     @property

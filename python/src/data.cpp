@@ -32,6 +32,7 @@ AnyArray copied(const TensorType& type, std::span<const std::byte> values) {
 
 AnyArray array_of_bytes(const TensorType& type, std::span<const std::byte> values) {
   if (type.dtype == DType::u8) return copied<uint8_t>(type, values);
+  if (type.dtype == DType::i32) return copied<int32_t>(type, values);
   return type.dtype == DType::f64 ? copied<double>(type, values) : copied<float>(type, values);
 }
 
@@ -45,11 +46,9 @@ AnyArray samples_of(const Split& split) {
   return array_of_bytes(split.samples, split.sample_bytes());
 }
 
-AnyArray targets_of(const Split& split) {
-  for (const char* name : {kTargetField, kLabelField}) {
-    const auto found = split.fields.find(name);
-    if (found != split.fields.end()) return array_of_bytes(found->second.type, found->second.bytes());
-  }
+AnyArray targets_of(const Dataset& set, const Split& split) {
+  const auto found = split.fields.find(set.fields.target().name);
+  if (found != split.fields.end()) return array_of_bytes(found->second.type, found->second.bytes());
   return AnyArray(array_of(std::vector<int32_t>(), {0}).handle());
 }
 
@@ -87,12 +86,13 @@ void bind_data(nb::module_& module) {
           "x_train", [](const Dataset& d) { return samples_of(d.train); }, nb::rv_policy::automatic,
           "uint8, float32 or float64 [rows, C, H, W] or [rows, features].")
       .def_prop_ro(
-          "y_train", [](const Dataset& d) { return targets_of(d.train); }, nb::rv_policy::automatic,
-          "Classes, int32 [rows]; else [rows, outputs]: numbers, float64, or labels, float32.")
+          "y_train", [](const Dataset& d) { return targets_of(d, d.train); }, nb::rv_policy::automatic,
+          "Classes, int32 [rows]; [rows, outputs] of numbers, float64, or labels, float32; or label maps, uint8 "
+          "[rows, H, W].")
       .def_prop_ro(
           "x_test", [](const Dataset& d) { return samples_of(d.test); }, nb::rv_policy::automatic)
       .def_prop_ro(
-          "y_test", [](const Dataset& d) { return targets_of(d.test); }, nb::rv_policy::automatic);
+          "y_test", [](const Dataset& d) { return targets_of(d, d.test); }, nb::rv_policy::automatic);
   module.def(
       "load_dataset",
       [](const Experiment& experiment) {
