@@ -64,10 +64,10 @@ void bind_evaluation_rows(nb::module_& module) {
       .field("probability", &Mistake::probability, "Of the predicted class.")
       .field("label_probability", &Mistake::label_probability, "Of its own class.")
       .field("loss", &Mistake::loss);
-  Record<OutputReport>(module, "OutputReport", "A target column or a label of the evaluated data, by itself.")
+  Record<OutputReport>(module, "OutputReport", "A target column, a label or a class of pixels of the evaluated data.")
       .field("index", &OutputReport::index)
       .field("name", &OutputReport::name)
-      .field("rows", &OutputReport::rows, "Of a label: that have it.")
+      .field("rows", &OutputReport::rows, "Of a label: the rows that have it. Of a class of pixels: its pixels.")
       .computed(
           "metrics", [](const OutputReport& r) { return scores_of(r.scores); }, kScoresDoc);
   Record<DetectedClass>(module, "DetectedClass", "One class of evaluated images with boxes. NaN without objects.")

@@ -47,7 +47,7 @@ std::string output_table(const ClassEvalReport& report, bool colour) {
   }
   const OutputReport& pattern = report.outputs.front();
   std::vector<Column> columns{{in_capitals(report.output)}};
-  if (pattern.rows) columns.push_back({"ROWS", Align::right});
+  if (pattern.rows) columns.push_back({in_capitals(report.counted), Align::right});
   for (const Score& score : pattern.scores) columns.push_back({in_capitals(score.metric.title), Align::right});
   Table table(std::move(columns));
   for (const OutputReport& one : shown) {

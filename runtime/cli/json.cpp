@@ -1,5 +1,7 @@
 #include "cli/json.hpp"
 
+#include <gpunn/segmentation.hpp>
+
 #include <fmt/format.h>
 
 #include "cli/output.hpp"
@@ -352,11 +354,15 @@ Json to_json(const ClassReport& report) {
           {"f1", number_of(report.f1)}};
 }
 
-Json to_json(const OutputReport& report) {
-  Json json = {{"index", report.index}, {"name", report.name}};
-  if (report.rows) json["rows"] = *report.rows;
-  add_scores(json, report.scores);
-  return json;
+Json outputs_of(const ClassEvalReport& report) {
+  Json outputs = Json::array();
+  for (const OutputReport& one : report.outputs) {
+    Json json = {{"index", one.index}, {"name", one.name}};
+    if (one.rows) json[report.counted] = *one.rows;
+    add_scores(json, one.scores);
+    outputs.push_back(std::move(json));
+  }
+  return outputs;
 }
 
 Json to_json(const ConfusionMatrix& matrix) {
@@ -388,7 +394,7 @@ Json to_json(const ClassEvalReport& report, bool with_confusion) {
     return json;
   }
   if (report.classes.empty()) {
-    json["outputs"] = array_of(report.outputs);
+    json["outputs"] = outputs_of(report);
     return json;
   }
   json["macro_precision"] = number_of(report.macro_precision);
@@ -488,6 +494,15 @@ Json to_json(const Prediction& prediction) {
                                  {"score", one.score},
                                  {"box", {one.left, one.top, one.right, one.bottom}}});
     }
+  }
+  if (prediction.map) {
+    Json masks = Json::array();
+    for (const ClassProbability& one : prediction.top) {
+      masks.push_back({{"class", one.index},
+                       {"name", one.name},
+                       {"counts", run_lengths_of(*prediction.map, static_cast<uint8_t>(one.index))}});
+    }
+    result["map"] = {{"size", {prediction.map->height, prediction.map->width}}, {"masks", std::move(masks)}};
   }
   if (!prediction.values.empty()) {
     result["values"] = Json::object();

@@ -49,7 +49,6 @@ Json to_json(const ProfileReport& report);
 Json to_json(const StepReport& report);
 Json to_json(const EvalReport& report);
 Json to_json(const ClassReport& report);
-Json to_json(const OutputReport& report);
 Json to_json(const ClassEvalReport& report, bool with_confusion);
 Json to_json(const EpochReport& report);
 Json to_json(const BackendComparison& comparison);

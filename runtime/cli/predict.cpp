@@ -1,6 +1,7 @@
 #include <gpunn/detection.hpp>
 #include <gpunn/error.hpp>
 #include <gpunn/model.hpp>
+#include <gpunn/segmentation.hpp>
 #include <gpunn/training.hpp>
 #include <gpunn/watch.hpp>
 
@@ -50,14 +51,19 @@ void print_prediction(const Prediction& prediction, double least_score) {
   }
 }
 
-// Writes each image with its boxes, under its own name in a folder.
+// Writes each image with its boxes or its label map, under its own name in a folder.
 void draw(const std::vector<Prediction>& predictions, const std::filesystem::path& folder, double least_score) {
   std::filesystem::create_directories(folder);
   for (const Prediction& one : predictions) {
     const std::filesystem::path image = one.source;
     std::error_code ignored;
     if (!std::filesystem::is_regular_file(image, ignored)) continue;  // a row of the test data
-    write_with_boxes(image, one.boxes, folder / image.filename().replace_extension(".png"), least_score);
+    const std::filesystem::path to = folder / image.filename().replace_extension(".png");
+    if (one.map) {
+      write_with_map(image, *one.map, to);
+    } else {
+      write_with_boxes(image, one.boxes, to, least_score);
+    }
   }
 }
 
@@ -140,14 +146,16 @@ void add_predict(CommandLine& line) {
       .excludes("inputs")
       .excludes("--row");
   verb.add_flag("--skip-existing", options->skip_existing, "With --watch: only new images").needs("--watch");
-  verb.add_option("--draw", options->drawn, "Detection: write each image with its boxes to this folder, as PNG")
+  verb.add_option("--draw", options->drawn,
+                  "Detection and segmentation: write each image with its boxes or its label map to this folder, as PNG")
       .type_name("DIR");
   verb.add_option("--least-score", options->least_score,
                   "Detection: leave out boxes with a lower score; --json and --coco contain all")
       .capture_default_str()
       .range(0, 100)
       .type_name("PERCENT");
-  verb.add_option("--coco", options->coco, "Detection: write the boxes as a file of COCO's results")
+  verb.add_option("--coco", options->coco,
+                  "Detection and segmentation: write the boxes or label maps as a file of COCO's results")
       .type_name("FILE.json");
   add_damaged_option(verb, options->request.damaged);
   verb.add_option("--annotations", options->annotations,

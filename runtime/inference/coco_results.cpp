@@ -1,5 +1,6 @@
-// Boxes as COCO's evaluators read results.
+// Boxes and label maps as COCO's evaluators read results.
 #include <gpunn/detection.hpp>
+#include <gpunn/segmentation.hpp>
 
 #include <algorithm>
 #include <map>
@@ -103,10 +104,13 @@ class CocoIds {
 
 // The files of the experiment's data that are here: first those of the test data.
 std::vector<fs::path> annotations_of(const Experiment& experiment) {
-  const auto* settings = std::get_if<BoxSet>(&experiment.data.kind);
-  if (settings == nullptr || settings->format != BoxFormat::coco) return {};
-  std::vector<fs::path> files;
-  for (const fs::path& file : {settings->test_boxes, settings->boxes}) {
+  std::vector<fs::path> named, files;
+  if (const auto* boxes = std::get_if<BoxSet>(&experiment.data.kind); boxes != nullptr) {
+    if (boxes->format == BoxFormat::coco) named = {boxes->test_boxes, boxes->boxes};
+  } else if (const auto* maps = std::get_if<SegmentationSet>(&experiment.data.kind); maps != nullptr) {
+    named = {maps->test_instances, maps->instances};
+  }
+  for (const fs::path& file : named) {
     std::error_code ignored;
     if (fs::is_regular_file(file, ignored)) files.push_back(file);
   }
@@ -120,6 +124,20 @@ std::string id_by_name(const Prediction& one) {
   const bool is_number =
       !stem.empty() && stem.size() <= kMostDigits && stem.find_first_not_of("0123456789") == std::string::npos;
   return (is_number ? json(std::stoll(stem)) : json(stem)).dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// The pixels of each class, as the stuff of COCO is evaluated. A class without a category id is left out.
+void add_masks(json& results, const Prediction& one, const ResultIds& ids) {
+  if (!one.map) return;
+  for (const ClassProbability& share : one.top) {
+    const int64_t category = ids.categories->at(static_cast<std::size_t>(share.index));
+    if (category < 0) continue;
+    results.push_back({{"image_id", json::parse(ids.image)},
+                       {"category_id", category},
+                       {"segmentation",
+                        {{"size", {one.map->height, one.map->width}},
+                         {"counts", run_lengths_of(*one.map, static_cast<uint8_t>(share.index))}}}});
+  }
 }
 
 }  // namespace
@@ -157,6 +175,7 @@ std::vector<std::string> write_coco_results(const TrainedModel& model, std::span
                          {"bbox", {box.left, box.top, box.right - box.left, box.bottom - box.top}},
                          {"score", box.score}});
     }
+    add_masks(results, one, of_image);
   }
   if (is_named) {
     notes.emplace_back(

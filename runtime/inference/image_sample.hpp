@@ -25,5 +25,7 @@ ImageSample image_sample(const std::filesystem::path& file, const Field& input, 
 // From pixels of the sample to those of the image that it was made of, clipped to it.
 std::vector<DetectedBox> boxes_on_image(std::vector<DetectedBox> boxes, int64_t height, int64_t width,
                                         const Field& input);
+// Likewise, by the nearest pixel. Pixels of the image that the sample does not show are kNoClass.
+LabelMap map_on_image(LabelMap map, int64_t height, int64_t width, const Field& input);
 
 }  // namespace gpunn::inference

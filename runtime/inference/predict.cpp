@@ -104,9 +104,11 @@ Gathered gather(std::span<const FileSample> samples, const Field& input, data::D
 }
 
 // In pixels of the image that the sample was made of.
-std::vector<DetectedBox> on_image(std::vector<DetectedBox> boxes, data::ImageSides image, const Field& input) {
-  if (boxes.empty() || image.height == 0) return boxes;
-  return inference::boxes_on_image(std::move(boxes), image.height, image.width, input);
+Decoded on_image(Decoded decoded, data::ImageSides image, const Field& input) {
+  if (image.height == 0) return decoded;
+  decoded.boxes = inference::boxes_on_image(std::move(decoded.boxes), image.height, image.width, input);
+  if (decoded.map) decoded.map = inference::map_on_image(*std::move(decoded.map), image.height, image.width, input);
+  return decoded;
 }
 
 void require_answerable(const PredictRequest& request) {
@@ -154,13 +156,14 @@ std::vector<Prediction> predict(const Model& model, const PredictRequest& reques
         model.predict({.name = input.name, .dtype = rows.front().dtype, .shape = shape, .data = part.values.data()},
                       std::max(request.top_k, answers.least));
     for (std::size_t i = 0; i < part.samples.size(); ++i) {
+      Decoded one = on_image(std::move(decoded[i]), part.sides[i], input);
       predictions.push_back({.source = part.samples[i]->source,
-                             .top = std::move(decoded[i].classes),
-                             .values = std::move(decoded[i].values),
+                             .top = std::move(one.classes),
+                             .values = std::move(one.values),
                              .label = part.samples[i]->label,
-                             .boxes = on_image(std::move(decoded[i].boxes), part.sides[i], input),
+                             .boxes = std::move(one.boxes),
                              .image_id = part.samples[i]->image_id,
-                             .map = std::move(decoded[i].map)});
+                             .map = std::move(one.map)});
     }
   }
   damaged.report(request.on_damaged);

@@ -40,12 +40,13 @@ std::vector<Pair> confused_pairs(const ConfusionMatrix& matrix) {
 std::string pairs_table(const ClassEvalReport& report) {
   const std::vector<Pair> pairs = confused_pairs(report.confusion);
   if (pairs.empty()) {
-    return fmt::format("<p>No row of the {} data was taken for another class.</p>\n", name_of(report.total.part));
+    return fmt::format("<p>Nothing of the {} data was taken for another class.</p>\n", name_of(report.total.part));
   }
-  std::string html =
+  std::string html = fmt::format(
       "<table id=\"pairs\" class=\"words\"><caption>What is confused most often</caption><thead><tr>"
-      "<th scope=\"col\">Class</th><th scope=\"col\">taken for</th><th scope=\"col\" class=\"count\">Rows</th>"
-      "<th scope=\"col\" class=\"count\">of the class</th></tr></thead>\n<tbody>\n";
+      "<th scope=\"col\">Class</th><th scope=\"col\">taken for</th><th scope=\"col\" class=\"count\">{}</th>"
+      "<th scope=\"col\" class=\"count\">of the class</th></tr></thead>\n<tbody>\n",
+      escaped(report.counted));
   for (const Pair& pair : pairs) {
     const ConfusionMatrix& matrix = report.confusion;
     html +=

@@ -52,7 +52,7 @@ std::string output_section(const ClassEvalReport& report) {
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Figures of each {0}\"><table id=\"outputs\">"
       "<thead><tr><th scope=\"col\">{0}</th>",
       escaped(report.output));
-  if (pattern.rows) html += "<th scope=\"col\">rows</th>";
+  if (pattern.rows) html += "<th scope=\"col\">" + escaped(report.counted) + "</th>";
   for (const Score& score : pattern.scores) html += "<th scope=\"col\">" + escaped(score.metric.title) + "</th>";
   html += "</tr></thead>\n<tbody>\n";
   for (const OutputReport& one : report.outputs) {

@@ -206,9 +206,9 @@ SummaryReport summarize_without_data(const Experiment& experiment, const Shape& 
   if (target) schema.target() = *target;
   Split split;
   split.samples = {DType::f32, samples};
-  SummaryReport report = summarize_step(experiment, {.split = training::split_type("train", schema, split),
-                                                     .target = schema.target(),
-                                                     .trains = target.has_value()});
+  SummaryReport report = summarize_step(
+      experiment,
+      {.split = training::split_type("train", schema, split), .target = schema.target(), .trains = target.has_value()});
   report.data = "samples " + to_string(sample) + ", as given";
   if (const auto start = training::find_start(experiment, sample)) report.start = start->report.text();
   return report;

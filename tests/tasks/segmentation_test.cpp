@@ -1,4 +1,6 @@
 // Losses and metrics of label maps against PyTorch and scikit-learn; tests/fixtures/segmentation.py has the formulas.
+#include "tasks/segmentation/segmentation.hpp"
+
 #include <gpunn/error.hpp>
 #include <gpunn/ops.h>
 
@@ -16,7 +18,6 @@
 #include "data/segmentation/map_classes.hpp"
 #include "graph/expressions.hpp"
 #include "ops/evaluate.hpp"
-#include "tasks/segmentation/segmentation.hpp"
 
 using namespace gpunn;
 using namespace gpunn::tasks;
@@ -122,7 +123,8 @@ TEST_CASE("losses of pixels and their gradients are PyTorch's in float64") {
 TEST_CASE("an evaluation's loss has no label smoothing and no weights of classes") {
   const auto rows_of = [](const std::string& loss) {
     Step step(loss);
-    const graph::ValueId rows = find("segmentation").add_evaluation_loss(step.g, step.context, step.outputs, step.batch);
+    const graph::ValueId rows =
+        find("segmentation").add_evaluation_loss(step.g, step.context, step.outputs, step.batch);
     step.evaluate();
     return step.at(rows).values;
   };
@@ -196,8 +198,9 @@ TEST_CASE("outputs that are no logits of each pixel are refused at the last laye
 }
 
 TEST_CASE("weights of another number of classes are refused where they stand") {
-  CHECK_THROWS_WITH(Step("{class_weights: [1, 2]}"),
-                    "e.yaml:4:8: loss.class_weights: expected 5 numbers, one for each class of 'drawn_shapes', found 2");
+  CHECK_THROWS_WITH(
+      Step("{class_weights: [1, 2]}"),
+      "e.yaml:4:8: loss.class_weights: expected 5 numbers, one for each class of 'drawn_shapes', found 2");
 }
 
 TEST_CASE("a report has figures of each class, the matrix, and the worst rows as pictures") {
@@ -230,8 +233,8 @@ TEST_CASE("a report has figures of each class, the matrix, and the worst rows as
   CHECK(found.worst_pictures[1].row == 0);
   // Three pictures of 3 by 2 pixels, each magnified, with a gap between them.
   const std::string& png = found.worst_pictures[0].picture;
-  const data::Image sheet = data::decode_image(
-      std::span(reinterpret_cast<const uint8_t*>(png.data()), png.size()), "worst.png");
+  const data::Image sheet =
+      data::decode_image(std::span(reinterpret_cast<const uint8_t*>(png.data()), png.size()), "worst.png");
   CHECK(sheet.width == 3 * 3 * 53 + 8);
   CHECK(sheet.height == 2 * 53);
 }

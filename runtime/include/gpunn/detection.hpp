@@ -17,7 +17,8 @@ GPUNN_API void write_with_boxes(const std::filesystem::path& image, std::span<co
                                 const std::filesystem::path& to, double least_score = 0.3);
 
 // Writes the boxes of a model's predictions as COCO's evaluators read results: a list of image_id, category_id, bbox
-// [x, y, width, height], score. Returns what the user should know of the ids.
+// [x, y, width, height], score. Of a label map it writes image_id, category_id and segmentation, the run lengths of the
+// pixels, for each class that the map has. Returns what the user should know of the ids.
 //
 // `annotations` are COCO's files of instances; empty: those of the model's data that are on this machine, if one of
 // them lists an image. A category's id is that of the file that lists the image, found by the class's name; else the

@@ -35,11 +35,11 @@ struct Mistake {
   double loss = 0;
 };
 
-// One target column or label of the test data.
+// One target column, label or class of pixels of the test data.
 struct OutputReport {
   int64_t index = 0;
   std::string name;
-  std::optional<int64_t> rows = {};  // of a label: rows that have it
+  std::optional<int64_t> rows = {};  // of a label: rows that have it; of a class of pixels: its pixels
   Scores scores;
 };
 
@@ -102,6 +102,7 @@ inline constexpr int64_t kMostConfusionClasses = 4096;
 struct ClassEvalReport {
   EvalReport total;
   std::string output;                 // what one output is called: "label"
+  std::string counted = "rows";       // what OutputReport::rows and the confusion matrix count: or "pixels"
   std::vector<OutputReport> outputs;  // of labels and columns; of models that make images, one for each image
   std::vector<ImageReport> images;    // of models that make images: the first ones
   std::vector<RowReport> worst_rows;  // of labels and columns: largest loss first

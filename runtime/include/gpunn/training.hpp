@@ -195,7 +195,7 @@ struct Prediction {
   std::optional<int64_t> label;       // if known
   std::vector<DetectedBox> boxes;     // of a detection, in pixels of the image
   std::string image_id = {};          // COCO's id of a row of the test data, as JSON; empty: unknown
-  std::optional<LabelMap> map = {};   // of a segmentation, in pixels of the sample
+  std::optional<LabelMap> map = {};   // of a segmentation, in pixels of the image
 };
 
 // The written file, and its number of tensors and values.

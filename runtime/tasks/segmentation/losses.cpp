@@ -1,4 +1,6 @@
 // Losses of pixels. All are built of cross-entropies and of core ops, so that their gradients follow.
+#include "tasks/losses.hpp"
+
 #include <gpunn/ops.h>
 
 #include <cmath>
@@ -6,7 +8,6 @@
 #include <variant>
 
 #include "graph/expressions.hpp"
-#include "tasks/losses.hpp"
 #include "tasks/segmentation/segmentation.hpp"
 
 namespace gpunn::tasks::pixels {
@@ -73,9 +74,8 @@ class PixelLosses {
     for (const Entropy& one : entropies_) {
       if (one.smoothing == smoothing) return one;
     }
-    const gpunn_cross_entropy_attrs attrs{.struct_size = 0,
-                                          .ignore_index = ignored_label(c_),
-                                          .label_smoothing = static_cast<float>(smoothing)};
+    const gpunn_cross_entropy_attrs attrs{
+        .struct_size = 0, .ignore_index = ignored_label(c_), .label_smoothing = static_cast<float>(smoothing)};
     std::vector<ValueId> inputs = {logits_, labels_};
     if (training_ && has_weights(c_.experiment.loss)) {
       inputs.push_back(g_.add_value(kWeights, {DType::f32, {c_.outputs}}, Storage::data));
@@ -120,8 +120,7 @@ class PixelLosses {
     const ValueId numbers = e_.view(e_.to_f32(labels_), pixel), no_class = e_.constant(-1);
     const ValueId ignored = e_.equal(numbers, e_.constant(ignored_label(c_)));
     const ValueId labels = e_.select(ignored, no_class, numbers), counts = e_.less(no_class, labels);
-    const ValueId t =
-        e_.equal(labels, g_.add_value(kNumbers, {DType::f32, {1, c_.outputs, 1, 1}}, Storage::data));
+    const ValueId t = e_.equal(labels, g_.add_value(kNumbers, {DType::f32, {1, c_.outputs, 1, 1}}, Storage::data));
 
     const auto of_class = [&](ValueId x) { return e_.sum(x, 1U << 2 | 1U << 3, false); };  // [N,C]
     const ValueId truth = of_class(t), is_there = e_.less(e_.constant(0), truth);

@@ -24,13 +24,13 @@ ValueId counted_labels(Graph& g, const TaskContext& c, ValueId labels) {
 }
 
 std::vector<Accumulator> confusion(const TaskContext& context) {
-  return {{kConfusion,
-           {DType::i64, {context.outputs, context.outputs}},
-           [](Graph& g, const TaskContext& c, const BatchResults& results, ValueId sum) {
-             const ValueId labels = counted_labels(g, c, results.batch.fields.at(c.target->name));
-             g.add(GPUNN_OP_CONFUSION_ACCUMULATE, "metrics", {},
-                   {results.outputs.last, labels, results.batch.count, sum});
-           }}};
+  return {
+      {kConfusion,
+       {DType::i64, {context.outputs, context.outputs}},
+       [](Graph& g, const TaskContext& c, const BatchResults& results, ValueId sum) {
+         const ValueId labels = counted_labels(g, c, results.batch.fields.at(c.target->name));
+         g.add(GPUNN_OP_CONFUSION_ACCUMULATE, "metrics", {}, {results.outputs.last, labels, results.batch.count, sum});
+       }}};
 }
 
 double quotient(double of, double by) { return by > 0 ? of / by : kUndefined; }

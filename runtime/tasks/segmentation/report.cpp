@@ -19,8 +19,8 @@ using data::LabelMap;
 
 namespace {
 
-constexpr int64_t kGap = 4;             // white pixels between pictures
-constexpr int64_t kLeastSide = 160;     // smaller pictures are shown in larger pixels
+constexpr int64_t kGap = 4;          // white pixels between pictures
+constexpr int64_t kLeastSide = 160;  // smaller pictures are shown in larger pixels
 constexpr uint8_t kWhite = 255;
 
 // A row that may be among the worst, with its maps.
@@ -117,6 +117,7 @@ class SegmentedRows : public Report {
     if (std::ssize(names) <= kMostConfusionClasses) {
       for (const double count : sums.of(kConfusion)) report.confusion.counts.push_back(std::llround(count));
     }
+    report.counted = "pixels";
     report.confusion.note = "Counts pixels.";
     report.pictures_note = "The picture, its true classes and the predicted ones, in the colours of PASCAL VOC.";
     for (const Candidate& one : worst_.take()) {

@@ -1,5 +1,5 @@
-// The parts of the task segmentation: a class for each pixel of an image. Logits are f32[N,C,H,W], label maps i32[N,H,W];
-// pixels with the label Field::ignored count nowhere.
+// The parts of the task segmentation: a class for each pixel of an image. Logits are f32[N,C,H,W], label maps
+// i32[N,H,W]; pixels with the label Field::ignored count nowhere.
 #pragma once
 
 #include <array>

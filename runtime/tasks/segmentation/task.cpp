@@ -37,9 +37,7 @@ class Segmentation : public Task {
     static const auto metrics = pixels::metrics();
     return metrics;
   }
-  std::unique_ptr<Report> make_report(const ReportInputs& inputs) const override {
-    return pixels::make_report(inputs);
-  }
+  std::unique_ptr<Report> make_report(const ReportInputs& inputs) const override { return pixels::make_report(inputs); }
   std::span<const LossKind> losses() const override {
     static constexpr std::array kinds = {LossKind::cross_entropy, LossKind::dice, LossKind::focal, LossKind::sum};
     return kinds;
@@ -92,7 +90,8 @@ class Segmentation : public Task {
     Shape expected{type.shape.empty() ? 0 : type.shape[0], c.outputs};
     const Shape sides = c.target == nullptr ? Shape() : c.target->type.shape;
     expected.insert(expected.end(), sides.begin(), sides.end());
-    const bool fits = type.shape.size() == 4 && std::ranges::equal(expected, std::span(type.shape).first(expected.size()));
+    const bool fits =
+        type.shape.size() == 4 && std::ranges::equal(expected, std::span(type.shape).first(expected.size()));
     if (fits) return;
     const ModelSpec& model = c.experiment.model;
     const LayerSpec& last = model.output_layer();
