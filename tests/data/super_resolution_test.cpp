@@ -154,7 +154,7 @@ TEST_CASE("a patch that is shrunk is what the model gets of it, turned or not") 
 
 TEST_CASE("enlarged inputs have the size of their targets, colours three planes, and test images sizes of their own") {
   PhotographSet settings = photographs(4, 32);
-  settings.colour_table = ColourPlanes::rgb;
+  settings.colours = ColourPlanes::rgb;
   settings.input = ModelInput::enlarged;
   const Dataset set = load_dataset(drawn_config(settings));
   CHECK(set.train.samples.shape == Shape{80, 3, 32, 32});
