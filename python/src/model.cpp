@@ -113,19 +113,19 @@ class Batches {
 };
 
 // A new array of numpy, and its memory.
-struct FilledArray {
+struct OutputArray {
   nb::object array;
   std::byte* data;
 };
 
 template <typename T>
-FilledArray new_array(const Shape& shape) {
+OutputArray new_array(const Shape& shape) {
   NewArray<T> array({shape.begin(), shape.end()});
   auto* const data = reinterpret_cast<std::byte*>(array.data());
   return {nb::cast(array.release()), data};
 }
 
-FilledArray new_array(DType dtype, const Shape& shape) {
+OutputArray new_array(DType dtype, const Shape& shape) {
   switch (dtype) {
     case DType::f64:
       return new_array<double>(shape);
@@ -154,7 +154,7 @@ nb::list run(const SharedModel& shared, const HostArrays& inputs, const std::vec
   std::vector<std::byte*> data;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const ModelTensor& output = model.outputs()[outputs[i]];
-    FilledArray answer = new_array(output.row.dtype, batch_shape(output.row.shape, batches.rows()));
+    OutputArray answer = new_array(output.row.dtype, batch_shape(output.row.shape, batches.rows()));
     answers.append(answer.array);
     data.push_back(answer.data);
     targets.push_back({.name = output.name, .dtype = output.row.dtype, .shape = shapes[i], .data = nullptr});
