@@ -17,6 +17,7 @@ import pytest
 
 import gpunn
 import gpunn as gnn
+import small
 from gpunn._core import OnnxExportReport
 
 onnx: Any = pytest.importorskip("onnx", reason="needs the package onnx")
@@ -31,6 +32,10 @@ MODELS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "alexnet": ((3, 64, 64), {"classes": 10, "hidden": 64, "pool": 2}),
     "allconv": ((3, 32, 32), {}),
     "cnn_cifar": ((3, 32, 32), {}),
+    "deeplabv3": (
+        (3, 32, 32),
+        {"classes": 4, "block": "basic", "width": 16, "rate": 2, **{f"blocks{i}": 1 for i in range(1, 5)}},
+    ),
     "edsr_small": ((3, 12, 10), {"channels": 3}),
     "espcn": ((1, 12, 10), {}),
     "fcos": ((3, 64, 64), {"classes": 3}),
@@ -47,6 +52,7 @@ MODELS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "srcnn": ((1, 12, 10), {}),
     "ssd300": ((3, 300, 300), {"classes": 3, "base": 8}),
     "style_net": ((3, 32, 32), {"width": 8}),
+    "unet": ((3, 36, 28), {"classes": 4, "width": 4}),  # levels of odd sizes
     "vgg11": ((3, 32, 32), {"classes": 10, "hidden": 64, "pool": 2}),
     "vgg13": ((3, 32, 32), {"classes": 10, "hidden": 64, "pool": 2}),
     "vgg16": ((3, 32, 32), {"classes": 10, "batch_norm": True, "hidden": 64, "pool": 3}),
@@ -344,6 +350,44 @@ def test_a_detector_has_suppression_inside(head: str, tmp_path: Path) -> None:
     ours = gpunn.evaluate(run.path, backend="cpu")
     read = gpunn.evaluate(tmp_path / "read.onnx", data="drawn_digits", set=data, backend="cpu")
     assert read.metrics["map_50"] == pytest.approx(ours.metrics["map_50"], abs=1e-6)
+
+
+def test_classes_of_pixels(tmp_path: Path, source: Path) -> None:
+    run = gpunn.run(
+        small.shapes({"file": str(source / "models" / "unet.yaml"), "parameters": {"classes": 5, "width": 4}}),
+        backend="cpu",
+        runs=tmp_path,
+    )
+    model = gpunn.load(run.path, backend="cpu")
+    x = np.random.default_rng(2).integers(0, 256, (3, 3, 40, 52), dtype=np.uint8)
+    ours = model.run(x, ["logits", "classes"])
+    for opset in OPSETS:
+        gpunn.export(run.path, tmp_path / "raw.onnx", raw_input=True, opset=opset)
+        onnx.checker.check_model(str(tmp_path / "raw.onnx"), full_check=True)
+        session = ort.InferenceSession(str(tmp_path / "raw.onnx"), providers=["CPUExecutionProvider"])
+        assert [(one.name, one.type, one.shape) for one in session.get_outputs()] == [
+            ("logits", "tensor(float)", ["batch", 5, 40, 52]),
+            ("classes", "tensor(int32)", ["batch", 40, 52]),
+        ]
+        logits, classes = session.run(["logits", "classes"], {session.get_inputs()[0].name: x})
+        assert np.abs(logits - ours["logits"]).max() <= 1e-4 * np.abs(ours["logits"]).max()
+        largest = np.sort(ours["logits"], axis=1)
+        is_clear = largest[:, -1] - largest[:, -2] > 1e-3
+        assert is_clear.mean() > 0.9
+        np.testing.assert_array_equal(classes[is_clear], ours["classes"][is_clear])
+        assert len(np.unique(classes)) > 1
+        # It is read again, with ArgMax left to the task, and evaluates as the run does.
+        gpunn.export(run.path, tmp_path / "read.onnx", opset=opset)
+        again = gpunn.load(tmp_path / "read.onnx", backend="cpu")
+        assert [one.name for one in again.outputs] == ["logits", "classes"]
+        np.testing.assert_allclose(
+            again.run(x, "logits"), ours["logits"], rtol=1e-4, atol=1e-4 * np.abs(ours["logits"]).max()
+        )
+    data = {f"data.{key}": value for key, value in small.SHAPES.items() if key != "dataset"}
+    expected = gpunn.evaluate(run.path, backend="cpu")
+    read = gpunn.evaluate(tmp_path / "read.onnx", data="drawn_shapes", set=data, backend="cpu")
+    for name in ("miou", "pixel_accuracy", "dice"):
+        assert read.metrics[name] == pytest.approx(expected.metrics[name], abs=1e-3)
 
 
 def test_an_exported_file_is_a_network_that_is_trained_further(tmp_path: Path) -> None:

@@ -165,6 +165,25 @@ def test_boxes_are_in_pixels_of_the_picture(tmp_path: Path) -> None:
         )
 
 
+def test_classes_are_of_the_samples_pixels(tmp_path: Path) -> None:
+    layers = [{"conv2d": {"filters": 8, "kernel": 3, "padding": 1}}, "relu", {"conv2d": {"filters": 5, "kernel": 1}}]
+    run = gpunn.run(small.shapes({"layers": layers}), backend="cpu", runs=tmp_path)
+    session = session_of(run, tmp_path / "x.onnx")
+    model = gpunn.load(run.path, backend="cpu")
+
+    def nearest(size: int, of: int) -> npt.NDArray[np.int64]:
+        return (2 * np.arange(size) + 1) * of // (2 * size)
+
+    for height, width in ((40, 52), (90, 60), (9, 12)):
+        pixels = drawn(height, width, 3, width)
+        logits, classes = session.run(["logits", "classes"], {"image": pixels})
+        assert logits.shape == (1, 5, 40, 52)
+        np.testing.assert_array_equal(classes, logits.argmax(axis=1))
+        found = model.predict(save(pixels, tmp_path / "a.png"))[0].map
+        assert found is not None
+        assert (classes[0][nearest(height, 40)][:, nearest(width, 52)] == found.classes).mean() > 0.999
+
+
 def test_samples_that_are_no_pictures(tmp_path: Path) -> None:
     run = gpunn.run(
         {

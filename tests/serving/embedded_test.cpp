@@ -9,9 +9,13 @@
 
 #include <catch.hpp>
 #include <netinet/in.h>
+#include <nlohmann/json.hpp>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "data/images/image.hpp"
+#include "data/segmentation/label_map.hpp"
+#include "data/segmentation/run_lengths.hpp"
 #include "training/fixtures.hpp"
 
 using namespace gpunn;
@@ -74,6 +78,46 @@ TEST_CASE("a program serves a model of its own to many clients, and stops") {
   CHECK(service.stop());
   CHECK(service.stop());
   CHECK(answer_to(service.port(), infer_request_text("mine")).empty());
+}
+
+TEST_CASE("classes of pixels are run lengths, or a PNG of the size of the image that was sent") {
+  const testing::TemporaryFolder folder;
+  const RunResult run = train(parse_experiment(
+      "task: segmentation\n"
+      "model: {layers: [conv2d: {filters: 8, kernel: 3, padding: 1}, relu, conv2d: {filters: 5, kernel: 1}]}\n"
+      "data: {dataset: drawn_shapes, batch_size: 8, synthetic_train: 24, synthetic_test: 8}\n"
+      "training: {max_steps: 2}\nbackend: cpu\nruns: " +
+          folder.path().string() + "\n",
+      "shapes.yaml"));
+  Service service({.port = 0});
+  service.put("shapes", Model::load(run.run), 1);
+  data::Image image{.height = 90, .width = 70, .channels = 3, .values = {}};
+  for (int64_t i = 0; i < image.height * image.width * 3; ++i) image.values.push_back(static_cast<uint8_t>(i * i / 97));
+  const std::string file = data::encode_png(image);
+  const auto ask = [&](const std::string& headers) {
+    const std::string answer =
+        answer_to(service.port(), "POST /v1/segment HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + headers +
+                                      "Content-Length: " + std::to_string(file.size()) + "\r\n\r\n" + file);
+    REQUIRE(answer.starts_with("HTTP/1.1 200"));
+    return answer.substr(answer.find("\r\n\r\n") + 4);
+  };
+  const nlohmann::json document = nlohmann::json::parse(ask(""));
+  CHECK(document.at("width") == 70);
+  CHECK(document.at("height") == 90);
+  const std::string png = ask("Accept: image/png\r\n");
+  const data::LabelMap map =
+      data::read_label_map({reinterpret_cast<const uint8_t*>(png.data()), png.size()}, "answer.png");
+  REQUIRE(map.height == 90);
+  REQUIRE(map.width == 70);
+  std::vector<uint8_t> drawn(map.ids.size(), 255);
+  CHECK(document.at("classes").size() > 1);
+  for (const nlohmann::json& one : document.at("classes")) {
+    CHECK(one.at("rle").at("size") == nlohmann::json({90, 70}));
+    const data::RunLengths runs = data::runs_of_text(one.at("rle").at("counts").get<std::string>(), 90, 70);
+    data::for_each_pixel(runs, [&](std::size_t pixel) { drawn[pixel] = one.at("class").get<uint8_t>(); });
+  }
+  CHECK(drawn == map.ids);
+  CHECK(service.stop());
 }
 
 TEST_CASE("a service says what is wrong with its options") {

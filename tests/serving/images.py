@@ -5,7 +5,7 @@ import json
 import struct
 import subprocess
 
-from served import FOLDER, GPUNN, Server, ServingTest, boxes, digits, png, png_header, points
+from served import FOLDER, GPUNN, Server, ServingTest, boxes, digits, png, png_header, points, shapes
 
 
 class ImagesTest(ServingTest):
@@ -112,6 +112,48 @@ class ImagesTest(ServingTest):
             self.assertEqual(labels, sorted(labels, key=lambda label: label < 0))
         status, _, body = self.server.ask("POST", "/v1/detect", png(28))
         self.assertEqual((status, b"answers with classes; call /v1/classify" in body), (400, True))
+        status, _, body = self.server.ask("POST", "/v1/segment", png(28))
+        self.assertEqual((status, b"answers with classes; call /v1/classify" in body), (400, True))
+
+    def test_classes_of_pixels_are_those_of_predict(self):
+        picture = FOLDER / "large.png"
+        picture.write_bytes(png(100))
+        found = subprocess.run([GPUNN, "predict", shapes(), picture, "--json"], check=True, capture_output=True)
+        expected = json.loads(found.stdout)[0]
+        with Server(f"shapes={shapes()}") as server:
+            status, _, body = server.ask("POST", "/v1/segment", png(100))
+            answer = json.loads(body)
+            self.assertEqual((status, answer["model"], answer["width"], answer["height"]), (200, "shapes", 100, 100))
+            self.assertGreater(len(answer["classes"]), 0)
+            self.assertAlmostEqual(sum(one["share"] for one in answer["classes"]), 1, places=5)
+            self.assertEqual(expected["map"]["size"], [100, 100])
+            self.assertEqual(
+                [(one["class"], one["name"], one["rle"]) for one in answer["classes"]],
+                [(one["class"], one["name"], {"size": [100, 100], "counts": one["counts"]})
+                 for one in expected["map"]["masks"]])
+            status, headers, file = server.ask("POST", "/v1/segment", png(100), {"Accept": "image/png"})
+            self.assertEqual((status, headers["Content-Type"]), (200, "image/png"))
+            # Of eight bits and with a palette.
+            self.assertEqual(struct.unpack(">IIBB", file[16:26]), (100, 100, 8, 3))
+            for query, status in (("?model=none", 404), ("", 400)):
+                self.assertEqual(server.ask("POST", "/v1/segment" + query, b"GIF89a")[0], status)
+            self.assertEqual(server.get("/v1/segment")[0], 405)
+            status, _, body = server.ask("POST", "/v1/classify", png(100))
+            self.assertEqual((status, b"call /v1/segment" in body), (400, True))
+            # The protocol names both outputs.
+            about = json.loads(server.ask("GET", "/v2/models/shapes")[2])
+            self.assertEqual(about["outputs"], [{"name": "logits", "datatype": "FP32", "shape": [-1, 5, 64, 64]},
+                                                {"name": "classes", "datatype": "INT32", "shape": [-1, 64, 64]}])
+            request = {"inputs": [{"name": about["inputs"][0]["name"], "shape": [1, 3, 64, 64], "datatype": "UINT8",
+                                   "data": [7] * (3 * 64 * 64)}]}
+            status, _, body = server.ask("POST", "/v2/models/shapes/infer", json.dumps(request).encode())
+            self.assertEqual(status, 200, body)
+            outputs = {one["name"]: one for one in json.loads(body)["outputs"]}
+            logits, classes = outputs["logits"]["data"], outputs["classes"]["data"]
+            self.assertEqual(len(classes), 64 * 64)
+            for pixel in (0, 1000, 4095):
+                scores = logits[pixel::64 * 64]
+                self.assertEqual(scores[classes[pixel]], max(scores))
 
     def test_a_model_that_takes_no_images_says_so(self):
         with Server(f"digits={digits()}", f"points={points()}") as server:

@@ -50,6 +50,19 @@ def boxes():
     return boxes.run
 
 
+def shapes():
+    """A class for each of 64 by 64 pixels in colours, u8."""
+    if not hasattr(shapes, "run"):
+        experiment = FOLDER / "shapes.yaml"
+        experiment.write_text(
+            "task: segmentation\n"
+            "model: {layers: [conv2d: {filters: 8, kernel: 3, padding: 1}, relu, conv2d: {filters: 5, kernel: 1}]}\n"
+            "data: {dataset: drawn_shapes, batch_size: 8, synthetic_train: 24, synthetic_test: 8}\n"
+            "optimizer: {type: adam, learning_rate: 0.003}\n")
+        shapes.run = train("shapes", experiment, "--steps", "3")
+    return shapes.run
+
+
 def points():
     """A perceptron on two numbers, f32."""
     if not hasattr(points, "run"):

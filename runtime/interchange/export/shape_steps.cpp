@@ -150,6 +150,14 @@ std::string converted(OnnxBuilder& b, const OnnxStep& step) {
   return b.add(step.node->name, "Cast", {x}, {{"to", static_cast<int64_t>(onnx_type(to))}});
 }
 
+// ONNX's places are i64.
+std::string largest_class(OnnxBuilder& b, const OnnxStep& step) {
+  const std::string& layer = step.node->name;
+  const std::string places =
+      b.add(layer, "ArgMax", b.tensors(step.inputs), {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}}, false);
+  return b.add(layer, "Cast", {places}, {{"to", static_cast<int64_t>(onnx_type(dtype_of(b, step.outputs.front())))}});
+}
+
 // An index that names no row gives zeros, where ONNX would fail or count from the end.
 std::string gathered(OnnxBuilder& b, const OnnxStep& step) {
   const std::string& layer = step.node->name;
@@ -209,6 +217,9 @@ bool add_shape_step(OnnxBuilder& b, const OnnxStep& step) {
     case GPUNN_OP_GATHER_ROWS:
       if (dtype_of(b, step.inputs[0]) != DType::f32) return false;
       name = gathered(b, step);
+      break;
+    case GPUNN_OP_ARGMAX:
+      name = largest_class(b, step);
       break;
     case GPUNN_OP_COPY:
       name = converted(b, step);

@@ -99,14 +99,14 @@ void answer_now(const ExchangePtr& exchange, Response response) {
   exchange->answer([response = std::move(response)]() mutable { return std::move(response); });
 }
 
-void Api::on_pool(const ExchangePtr& exchange, std::function<Response()> make) {
-  pool_.run([exchange, make = std::move(make)] {
+std::function<void()> answer_task(const ExchangePtr& exchange, std::function<Response()> make) {
+  return [exchange, make = std::move(make)] {
     try {
       answer_now(exchange, make());
     } catch (const std::exception& failure) {
       answer_now(exchange, response_of(failure));
     }
-  });
+  };
 }
 
 void Api::handle(const ExchangePtr& exchange) {
@@ -154,6 +154,10 @@ void Api::route(const ExchangePtr& exchange, const Target& target) {
       throw ServiceError(400, "least_score is '" + least + "'; expected a whole number of percent from 0 to 100");
     }
     return detect(exchange, model_of(target), static_cast<double>(*percent) / kAll, options_, pool_);
+  }
+  if (is({"v1", "segment"})) {
+    require_method(*exchange, "POST");
+    return segment(exchange, model_of(target), options_, pool_);
   }
   if (is({"v1", "explain"})) {
     require_method(*exchange, "POST");
@@ -275,14 +279,14 @@ bool Api::route_repository(const ExchangePtr& exchange, const Target& target) {
       }
     }
   }
-  on_pool(exchange, [this, name = path[3], load = path[4] == "load"] {
+  pool_.run(answer_task(exchange, [this, name = path[3], load = path[4] == "load"] {
     if (load) {
       repository_.load(name);
     } else {
       repository_.unload(name);
     }
     return Response{};
-  });
+  }));
   return true;
 }
 

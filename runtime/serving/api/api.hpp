@@ -3,6 +3,7 @@
 #include <gpunn/serving.hpp>
 
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -35,8 +36,6 @@ class Api {
   bool route_health(const ExchangePtr& exchange, const Target& target);
   bool route_model(const ExchangePtr& exchange, const Target& target);
   bool route_repository(const ExchangePtr& exchange, const Target& target);
-  // Computes an answer on the pool; an exception becomes the answer.
-  void on_pool(const ExchangePtr& exchange, std::function<Response()> make);
 
   ModelRepository& repository_;
   ServingOptions options_;
@@ -48,6 +47,8 @@ class Api {
 
 // Sends the answer, or the error for what making it throws.
 void answer_now(const ExchangePtr& exchange, Response response);
+// A task that makes a response and sends it; an exception becomes the answer.
+std::function<void()> answer_task(const ExchangePtr& exchange, std::function<Response()> make);
 // {"error": ...} with the status of a ServiceError, 400 for a gpunn::Error of the user's making, 500 else.
 Response response_of(const std::exception& failure);
 
@@ -58,6 +59,7 @@ void classify(const ExchangePtr& exchange, const ServedModelPtr& model, int64_t 
 // `least_score`: boxes of a lower score are left out.
 void detect(const ExchangePtr& exchange, const ServedModelPtr& model, double least_score, const ServingOptions& options,
             WorkerPool& pool);
+void segment(const ExchangePtr& exchange, const ServedModelPtr& model, const ServingOptions& options, WorkerPool& pool);
 // The parameters of a request to explain; empty: the default.
 struct ExplainQuery {
   std::string class_text, layer, method;

@@ -2,6 +2,7 @@
 #include <gpunn/explain.hpp>
 #include <gpunn/model.hpp>
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,12 +30,7 @@ Response explained(Pending& work, const ExplainQuery& query, const ServingOption
   const Explanation one =
       model.explain({.name = input.name, .dtype = DType::u8, .shape = shape, .data = sample.data()}, how).front();
   const std::string overlay = overlay_png(one, sample);
-  Response response;
-  if (work.exchange->header("Accept").find("image/png") != std::string_view::npos) {
-    response.content_type = "image/png";
-    response.body = overlay;
-    return response;
-  }
+  if (wants_png(*work.exchange)) return png_response(overlay);
   // Under the keys of `gpunn explain --json`.
   const OrderedJson document = {{"model", work.model->name},
                                 {"version", work.model->version},
@@ -43,6 +39,7 @@ Response explained(Pending& work, const ExplainQuery& query, const ServingOption
                                 {"score", one.score},
                                 {"layer", one.layer},
                                 {"overlay", chart::base64(overlay)}};
+  Response response;
   response.body = document.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   return response;
 }
@@ -54,13 +51,10 @@ void explain_image(const ExchangePtr& exchange, const ServedModelPtr& model, con
   auto work = std::make_shared<Pending>();
   work->exchange = exchange;
   work->model = model;
-  pool.run([work, query, &options] {
-    if (work->exchange->abandoned()) return;
-    try {
-      answer_now(work->exchange, explained(*work, query, options));
-    } catch (const std::exception& failure) {
-      answer_now(work->exchange, response_of(failure));
-    }
+  const std::function<void()> answer =
+      answer_task(exchange, [work, query, &options] { return explained(*work, query, options); });
+  pool.run([exchange, answer] {
+    if (!exchange->abandoned()) answer();
   });
 }
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "serving/protocol/multipart.hpp"
 #include "serving/protocol/service_error.hpp"
@@ -62,6 +63,15 @@ void require_address(const ServedModel& model, std::string_view address) {
   if (answers.address == address) return;
   throw ServiceError(400, of_model + "answers with " + std::string(answers.what) +
                               (answers.address.empty() ? call_infer : "; call /v1/" + std::string(answers.address)));
+}
+
+bool wants_png(const RequestHead& head) { return head.header("Accept").find("image/png") != std::string_view::npos; }
+
+Response png_response(std::string file) {
+  Response response;
+  response.content_type = "image/png";
+  response.body = std::move(file);
+  return response;
 }
 
 Decoded decoded_answer(const ImageCall& call, const inference::DecodeOptions& options) {

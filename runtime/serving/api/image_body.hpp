@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -29,15 +30,20 @@ void require_address(const ServedModel& model, std::string_view address);
 // The answer for the image of a call that is done.
 Decoded decoded_answer(const ImageCall& call, const inference::DecodeOptions& options);
 
-// Decodes the image on a worker and gives it to the model. `answer` makes the response, as that of job_of().
+// Whether the client asks for a PNG file instead of JSON.
+bool wants_png(const RequestHead& head);
+Response png_response(std::string file);
+
+// Decodes the image on a worker and gives it to the model. `answer` makes the response, and `answers` is where, as
+// those of job_of().
 template <class Call>
 void submit_image(const std::shared_ptr<Call>& call, Response (*answer)(const Call&), const ServingOptions& options,
-                  WorkerPool& pool) {
-  pool.run([call, answer, &options] {
+                  WorkerPool& pool, WorkerPool* answers = nullptr) {
+  pool.run([call, answer, &options, answers] {
     try {
       if (call->exchange->abandoned()) return;
       call->image = image_of_body(*call, options);
-      Job job = job_of(call, answer);
+      Job job = job_of(call, answer, answers);
       job.rows = 1;
       job.inputs = {{call->image.values.data()}};
       job.outputs = {call->model->model.outputs().size() - 1};  // the predictions

@@ -27,20 +27,21 @@ std::string_view plain_body(Pending& pending, std::size_t most);
 void fail(const Pending& pending, const std::exception& failure);
 
 // The job of a request; the caller fills in rows, input and outputs. `answer` makes the response from a result, on a
-// network thread; without a result, the client gets the reason.
+// network thread, or on `pool` if that takes long; without a result, the client gets the reason.
 template <class Work>
-Job job_of(const std::shared_ptr<Work>& work, Response (*answer)(const Work&)) {
+Job job_of(const std::shared_ptr<Work>& work, Response (*answer)(const Work&), WorkerPool* pool = nullptr) {
   Job job;
   job.keep = work;
   job.received = work->exchange->received();
   job.abandoned = [exchange = work->exchange.get()] { return exchange->abandoned(); };
-  job.done = [weak = std::weak_ptr<Work>(work), answer](JobResult result) {
+  job.done = [weak = std::weak_ptr<Work>(work), answer, pool](JobResult result) {
     const std::shared_ptr<Work> held = weak.lock();
     if (held == nullptr) return;
     static_cast<Pending&>(*held).result = std::move(result);
-    held->exchange->answer([held, answer] {
+    const auto make = [held, answer] {
       return held->result.status == 200 ? answer(*held) : error_response(held->result.status, held->result.message);
-    });
+    };
+    if (pool == nullptr || !pool->takes(answer_task(held->exchange, make))) held->exchange->answer(make);
   };
   return job;
 }

@@ -25,6 +25,15 @@ void WorkerPool::run(std::function<void()> task) {
   wake_.notify_one();
 }
 
+bool WorkerPool::takes(std::function<void()> task) {
+  try {
+    run(std::move(task));
+    return true;
+  } catch (const ServiceError&) {
+    return false;
+  }
+}
+
 void WorkerPool::stop() {
   {
     const std::lock_guard lock(mutex_);

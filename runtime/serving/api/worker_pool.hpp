@@ -20,6 +20,8 @@ class WorkerPool {
 
   // Throws ServiceError(503) where as many wait as may. A task throws nothing.
   void run(std::function<void()> task);
+  // The same; false where run() throws.
+  bool takes(std::function<void()> task);
   void stop();  // once all that waits is done
 
  private:
