@@ -78,6 +78,7 @@ TEST_CASE("each experiment of the project can be planned") {
     if (entry.path().extension() != ".yaml") continue;
     INFO(entry.path().filename());
     const Experiment experiment = load_experiment(entry.path());
+    CHECK(resolved_yaml(parse_experiment(resolved_yaml(experiment), "again")) == resolved_yaml(experiment));
     const Kind kind = kind_of(experiment);
     const Shape sample(kind.samples.shape.begin() + 1, kind.samples.shape.end());
     std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, sample);
