@@ -112,8 +112,8 @@ TEST_CASE("losses of pixels and their gradients are PyTorch's in float64") {
     CAPTURE(loss);
     Step step(loss);
     const graph::ValueId rows = find("segmentation").add_training_loss(step.g, step.context, step.outputs, step.batch);
-    graph::Expressions e(step.g, "mean");
-    const auto gradients = compiler::add_gradients(step.g, e.mean(rows, 1U, false), {step.outputs.last});
+    graph::Expressions e(step.g, "sum");
+    const auto gradients = compiler::add_gradients(step.g, e.sum(rows, 1U, false), {step.outputs.last});
     step.evaluate();
     check_near(step.at(rows).values, one.at("rows"));
     check_near(step.at(gradients.front()).values, one.at("gradient"));
@@ -191,7 +191,7 @@ TEST_CASE("outputs that are no logits of each pixel are refused at the last laye
   };
   CHECK(refusal({3, 5, 4, 5}).empty());
   CHECK(refusal({3, 7, 4, 5}) ==
-        "e.yaml:2:17: the task segmentation gives each pixel one of the 5 classes of 'drawn_shapes': expected "
+        "e.yaml:2:18: the task segmentation gives each pixel one of the 5 classes of 'drawn_shapes': expected "
         "f32[3, 5, 4, 5], the model's last layer 'conv2d1' gives f32[3, 7, 4, 5]");
   CHECK_THAT(refusal({3, 5, 2, 5}), Contains("gives f32[3, 5, 2, 5]"));
   CHECK_THAT(refusal({3, 5}), Contains("gives f32[3, 5]"));
