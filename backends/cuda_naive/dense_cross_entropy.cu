@@ -89,7 +89,7 @@ __global__ void cross_entropy_by_element(CrossEntropy plan, const float* dloss, 
 }
 
 template <class T>
-void run_cross_entropy(const CrossEntropy& plan, cudaStream_t stream, const OpArgs& args) {
+void run_dense_cross_entropy(const CrossEntropy& plan, cudaStream_t stream, const OpArgs& args) {
   const auto* weight = plan.weighted ? args.in<float>(2) : nullptr;
   launch(cross_entropy_by_position<T>, thread_each(plan.shape.positions()), stream, plan, args.in<T>(0),
          args.in<int32_t>(1), weight, args.out<float>(0), args.out<float>(1), args.out<float>(2));
@@ -103,7 +103,7 @@ struct CrossEntropySlope {
 CrossEntropySlope slope_of(const OpDesc& desc) { return {dense_cross_entropy_backward_of(desc)}; }
 
 template <class T>
-void run_cross_entropy_backward(const CrossEntropySlope& plan, cudaStream_t stream, const OpArgs& args) {
+void run_dense_cross_entropy_backward(const CrossEntropySlope& plan, cudaStream_t stream, const OpArgs& args) {
   const CrossEntropy& entropy = plan.entropy;
   if (entropy.shape.elements() == 0) return;
   const auto* weight = entropy.weighted ? args.in<float>(4) : nullptr;
@@ -119,10 +119,10 @@ void run_cross_entropy_backward(const CrossEntropySlope& plan, cudaStream_t stre
 
 void add_dense_cross_entropy_kernels(plugin::Device& device) {
   add_op(device, GPUNN_OP_CROSS_ENTROPY, "cross_entropy", dense_cross_entropy_of,
-         each_floating([](auto x) { return run_cross_entropy<decltype(x)>; }), Dtypes::floating,
+         each_floating([](auto x) { return run_dense_cross_entropy<decltype(x)>; }), Dtypes::floating,
          Layouts::channels_last_too);
   add_op(device, GPUNN_OP_CROSS_ENTROPY_BACKWARD, "cross_entropy_backward", slope_of,
-         each_floating([](auto x) { return run_cross_entropy_backward<decltype(x)>; }, 1), Dtypes::floating,
+         each_floating([](auto x) { return run_dense_cross_entropy_backward<decltype(x)>; }, 1), Dtypes::floating,
          Layouts::channels_last_too);
 }
 

@@ -121,7 +121,7 @@ class Reference:
         page = (self.root / "docs/metrics.md").read_text()
         rows = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE))))
         sources = "".join(one.read_text() for one in sorted((self.root / "runtime/tasks").rglob("*.cpp")))
-        known = set(re.findall(r'\.metric = \{"(\w+)"', sources))
+        known = set(re.findall(r'\{"(\w+)", "[^"]+", (?:true|false)', sources))
         watched = re.search(r"\(([\w,\s]+); default", self.help("keys", "early_stopping.monitor"))
         known |= set(re.findall(r"\w+", watched.group(1))) if watched else {"the values of early_stopping.monitor"}
         self.missing += [f"metric {one}: docs/metrics.md lacks it" for one in sorted(known - rows)]

@@ -113,19 +113,19 @@ class Batches {
 };
 
 // A new array of numpy, and its memory.
-struct FilledArray {
+struct OutputArray {
   nb::object array;
   std::byte* data;
 };
 
 template <typename T>
-FilledArray new_array(const Shape& shape) {
+OutputArray new_array(const Shape& shape) {
   NewArray<T> array({shape.begin(), shape.end()});
   auto* const data = reinterpret_cast<std::byte*>(array.data());
   return {nb::cast(array.release()), data};
 }
 
-FilledArray new_array(DType dtype, const Shape& shape) {
+OutputArray new_array(DType dtype, const Shape& shape) {
   switch (dtype) {
     case DType::f64:
       return new_array<double>(shape);
@@ -154,7 +154,7 @@ nb::list run(const SharedModel& shared, const HostArrays& inputs, const std::vec
   std::vector<std::byte*> data;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const ModelTensor& output = model.outputs()[outputs[i]];
-    FilledArray answer = new_array(output.row.dtype, batch_shape(output.row.shape, batches.rows()));
+    OutputArray answer = new_array(output.row.dtype, batch_shape(output.row.shape, batches.rows()));
     answers.append(answer.array);
     data.push_back(answer.data);
     targets.push_back({.name = output.name, .dtype = output.row.dtype, .shape = shapes[i], .data = nullptr});
@@ -185,11 +185,16 @@ std::vector<Prediction> predict_arrays(const SharedModel& shared, const HostArra
                              .top = std::move(decoded.classes),
                              .values = std::move(decoded.values),
                              .label = {},
-                             .boxes = std::move(decoded.boxes)});
+                             .boxes = std::move(decoded.boxes),
+                             .map = std::move(decoded.map)});
     }
     static_cast<void>(first);
   });
   return predictions;
+}
+
+nb::ndarray<nb::numpy, uint8_t> classes_of(const LabelMap& map) {
+  return array_of(map.classes, {static_cast<std::size_t>(map.height), static_cast<std::size_t>(map.width)});
 }
 
 nb::ndarray<nb::numpy, float> explain_array(const SharedModel& shared, const HostArray& input,
@@ -285,13 +290,21 @@ void bind_info(nb::module_& module) {
       .field("score", &DetectedBox::score)
       .whole(&DetectedBox::left, &DetectedBox::top, &DetectedBox::right, &DetectedBox::bottom, &DetectedBox::index,
              &DetectedBox::name, &DetectedBox::score);
+  Record<LabelMap>(module, "LabelMap", "The class of each pixel of an image.")
+      .field("height", &LabelMap::height)
+      .field("width", &LabelMap::width)
+      .computed("classes", &classes_of, "uint8 [height, width]. 255: the model did not see the pixel.")
+      .whole(&LabelMap::height, &LabelMap::width, &LabelMap::classes);
   Record<Prediction>(module, "Prediction", "What a model makes of a sample.")
       .field("source", &Prediction::source, "The file, \"table.csv:12\" of a line, or \"row 7\".")
-      .field("top", &Prediction::top, "Of classes or labels: the most probable first.")
+      .field("top", &Prediction::top,
+             "Of classes or labels: the most probable first. Of a segmentation: the shares of the classes.")
       .field("values", &Prediction::values, "Of a regression.")
       .field("label", &Prediction::label, "Where it is known.")
       .field("boxes", &Prediction::boxes, "Of a detection, the most certain first: in pixels of the image file or row.")
-      .whole(&Prediction::source, &Prediction::top, &Prediction::values, &Prediction::label, &Prediction::boxes);
+      .field("map", &Prediction::map, "Of a segmentation: in pixels of the image file or row.")
+      .whole(&Prediction::source, &Prediction::top, &Prediction::values, &Prediction::label, &Prediction::boxes,
+             &Prediction::map);
 }
 
 }  // namespace

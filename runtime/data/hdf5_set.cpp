@@ -16,9 +16,9 @@
 #include "data/own_data.hpp"
 #include "data/registry.hpp"
 #include "data/room.hpp"
+#include "data/target_columns.hpp"
 #include "fields/kind.hpp"
 #include "fields/standardise.hpp"
-#include "data/target_columns.hpp"
 #include "fields/values.hpp"
 
 namespace gpunn::data {
@@ -122,7 +122,8 @@ class Samples {
                                       [](T value) { return std::isfinite(static_cast<float>(value)); });
     if (bad == values.end()) return;
     const int64_t row = first_row + (bad - values.begin()) / row_elements;
-    throw Error(array_.name() + ": row " + std::to_string(row) + " has " + fields::non_finite_text(static_cast<double>(*bad)) +
+    throw Error(array_.name() + ": row " + std::to_string(row) + " has " +
+                fields::non_finite_text(static_cast<double>(*bad)) +
                 "; samples must be finite. Replace or leave out what is not");
   }
 
@@ -164,7 +165,7 @@ Split read_part(const Hdf5File& file, const ArrayNames& names, const DataConfig&
                 " rows and " + in_quotes(labels_name) + " " + std::to_string(labels.shape()[0]) + "; they must agree");
   }
   Split split;
-  const std::string kind = target_kind(config);
+  const std::string kind = config.learnt;
   split.fields[fields::target_field(kind, {}).name] = fields::find(kind).read(Hdf5Source(labels));
   Samples(samples, settings_for<Hdf5Set>(config).layout).read(split);
   return split;
@@ -227,12 +228,13 @@ Dataset read_arrays(const DataConfig& config) {
   }
   const Shape& train = set.train.samples.shape;
   const Shape& test = set.test.samples.shape;
-  if (set.test.rows() > 0 && (fields::device_type(set.train.samples).dtype != fields::device_type(set.test.samples).dtype ||
-                              !std::equal(train.begin() + 1, train.end(), test.begin() + 1, test.end()))) {
+  if (set.test.rows() > 0 &&
+      (fields::device_type(set.train.samples).dtype != fields::device_type(set.test.samples).dtype ||
+       !std::equal(train.begin() + 1, train.end(), test.begin() + 1, test.end()))) {
     throw Error(set.source + ": training samples are " + to_string(set.train.samples) + " and test samples " +
                 to_string(set.test.samples) + "; they may differ in the number of rows alone");
   }
-  set.fields.target() = target_of(set, target_kind(config), settings);
+  set.fields.target() = target_of(set, config.learnt, settings);
   take_test_share(set, config);
   return set;
 }

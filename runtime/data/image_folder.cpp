@@ -55,7 +55,7 @@ Dataset read_listed_images(const DataConfig& config, const ImageFolderSet& setti
   Dataset set;
   const TargetChoice choice = target_choice(config, settings);
   const ImageList train = read_image_list(settings.targets, config.path, settings, choice);
-  Field& target = set.fields.target() = fields::target_field(target_kind(config), train.targets->names());
+  Field& target = set.fields.target() = fields::target_field(config.learnt, train.targets->names());
   set.train.fields[target.name] = train.targets->values(target.names);
   std::optional<ImageList> test;
   if (!settings.test_targets.empty()) {
@@ -72,7 +72,7 @@ Dataset read_listed_images(const DataConfig& config, const ImageFolderSet& setti
 
 Dataset read_image_folder(const DataConfig& config) {
   const ImageFolderSet settings = settings_for<ImageFolderSet>(config);
-  if (settings.targets.empty() && !fields::find(target_kind(config)).is_named_by_folders()) {
+  if (settings.targets.empty() && !fields::find(config.learnt).is_named_by_folders()) {
     throw Error("the task " + config.task + " with data.dataset image_folder needs data.targets: a CSV table whose " +
                     "first column names images beneath data.path and whose others are what is learnt",
                 ExitCode::usage);
@@ -127,7 +127,7 @@ void check_image_table(const DataConfig& config, const ImageFolderSet& settings,
   for (const std::string& key : unused) {
     found.add(given.place(key), key + " is for the table data.targets; give that too");
   }
-  if (!fields::find(target_kind(config)).is_named_by_folders()) {
+  if (!fields::find(config.learnt).is_named_by_folders()) {
     found.add(given.place("data.dataset"), "the task " + config.task +
                                                " with data.dataset image_folder needs data.targets: a CSV table of "
                                                "images and what is learnt of them");

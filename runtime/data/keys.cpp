@@ -9,9 +9,7 @@
 #include "config/key_builders.hpp"
 #include "config/kinds.hpp"
 #include "data/registry.hpp"
-#include "data/target_columns.hpp"
 #include "fields/kind.hpp"
-#include "tasks/task.hpp"
 
 namespace gpunn::data {
 
@@ -48,29 +46,6 @@ std::vector<std::string> names_of(Origin origin) {
     if (row.origin == origin) names.push_back(row.name);
   }
   return names;
-}
-
-// Sets that are for one task alone, and tasks that are for such sets alone.
-void check_learnt(const DatasetRow& row, const D& config, const config::GivenKeys& given, config::Diagnostics& found) {
-  const std::string wanted = target_kind(config);
-  if (row.learnt == wanted) return;
-  std::vector<std::string> fitting;
-  for (const DatasetRow& other : registry()) {
-    if (other.learnt == wanted) fitting.push_back(other.name);
-  }
-  if (!row.learnt.empty()) {
-    std::vector<std::string> tasks;
-    for (const tasks::Task* other : tasks::all()) {
-      if (other->target_kind() == row.learnt) tasks.emplace_back(other->name());
-    }
-    found.add(given.place("data.dataset"), "data.dataset " + row.name + " has " +
-                                               std::string(fields::find(row.learnt).data()) + ", not for the task " +
-                                               config.task + "; set task: " + join(tasks, " or "));
-  } else if (!fitting.empty()) {
-    found.add(given.place("data.dataset"), "the task " + config.task + " learns from " +
-                                               std::string(fields::find(wanted).data()) + "; data.dataset " + row.name +
-                                               " has none. Choose " + join(fitting, ", "));
-  }
 }
 
 }  // namespace
@@ -148,13 +123,12 @@ void check_data(const DataConfig& config, const config::GivenKeys& given, config
               "data.train_limit (" + std::to_string(config.train_limit) +
                   ") is less than one batch (data.batch_size: " + std::to_string(config.batch_size) + ")");
   }
-  if (!config.scale_targets && given.sound("task") && !fields::find(target_kind(config)).is_scaled()) {
+  if (!config.scale_targets && given.sound("task") && !fields::find(config.learnt).is_scaled()) {
     found.add(given.place("data.scale_targets"),
               "data.scale_targets is not for the task " + config.task + "; it is for numbers, of the task regression");
   }
   if (!given.sound("data.dataset") || config.dataset.empty()) return;
   const DatasetRow& row = find_dataset(config.dataset);
-  if (given.sound("task") && row.origin != Origin::memory) check_learnt(row, config, given, found);
   if (row.check != nullptr) row.check(config, given, found);
   if (row.origin != Origin::user) return;
   if (config.path.empty() && given.sound("data.path")) {

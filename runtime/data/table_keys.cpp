@@ -24,7 +24,7 @@ std::vector<std::string> changed_keys(const TargetTable& table) {
 void check_target_table(const DataConfig& config, const TargetTable& table, const config::GivenKeys& given,
                         config::Diagnostics& found) {
   if (!given.sound("task")) return;
-  const std::vector<std::string_view> known = fields::find(target_kind(config)).table_keys();
+  const std::vector<std::string_view> known = fields::find(config.learnt).table_keys();
   const auto is_known = [&](std::string_view key) { return std::ranges::find(known, key) != known.end(); };
   constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kColumnKeys = {
       {{"data.target_columns", "data.label_column names the column of the classes"},
@@ -33,7 +33,8 @@ void check_target_table(const DataConfig& config, const TargetTable& table, cons
   const std::vector<std::string> changed = changed_keys(table);
   for (const auto& [key, instead] : kColumnKeys) {
     if (is_known(key) || std::ranges::find(changed, key) == changed.end()) continue;
-    found.add(given.place(std::string(key)), std::string(key) + " is not for the task " + config.task + "; " + std::string(instead));
+    found.add(given.place(std::string(key)),
+              std::string(key) + " is not for the task " + config.task + "; " + std::string(instead));
   }
   if (is_known("data.label_separator") && !table.label_column.empty() && !table.target_columns.empty()) {
     found.add(given.place("data.target_columns"),

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "fields/kind.hpp"
-#include "tasks/task.hpp"
 
 namespace gpunn::data {
 
@@ -22,10 +21,8 @@ std::vector<std::size_t> columns_by_default(const Table& table, const TargetChoi
 
 }  // namespace
 
-std::string target_kind(const DataConfig& config) { return std::string(tasks::find(config.task).target_kind()); }
-
 TargetChoice target_choice(const DataConfig& config, const TargetTable& table) {
-  return {.kind = target_kind(config),
+  return {.kind = config.learnt,
           .label_column = table.label_column,
           .target_columns = table.target_columns,
           .label_separator = table.label_separator};

@@ -23,8 +23,6 @@ struct TargetChoice {
   std::vector<std::size_t> others = {};
 };
 
-// The kind of field that the experiment's task learns.
-std::string target_kind(const DataConfig& config);
 TargetChoice target_choice(const DataConfig& config, const TargetTable& table);
 
 // Gathers the targets of a table, row by row.

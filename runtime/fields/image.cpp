@@ -15,6 +15,7 @@ class ImageKind : public Kind {
   std::string amount(const Field& field) const override {
     return "for images " + std::to_string(field.scale) + " times as large";
   }
+  bool is_normalised() const override { return true; }
   bool lies_in_picture() const override { return true; }
 
   void require(const Field& field, const FieldValues& values, int64_t rows, const std::string& part) const override {

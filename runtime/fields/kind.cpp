@@ -20,6 +20,12 @@ Field Kind::target(std::vector<std::string> names) const {
           .names = std::move(names)};
 }
 
+TensorType taken_type(const Field& input) {
+  TensorType type = input.type;
+  if (input.kind.empty() || kind_of(input).is_normalised()) type.dtype = DType::f32;
+  return type;
+}
+
 FieldValues Kind::blank(const Field& field, int64_t rows) const {
   FieldValues values{.type = field.type, .values = {}};
   values.type.shape.insert(values.type.shape.begin(), rows);

@@ -43,6 +43,8 @@ class Kind {
   // The value that all rows have, for messages: "the class 'cat'". Nothing: they differ, or may be equal.
   virtual std::optional<std::string> common_value(const Field& field, const FieldValues& values) const;
 
+  // Whether models take values as (value - mean) / stddev, in f32. Others they take as they are.
+  virtual bool is_normalised() const { return false; }
   // Whether models learn values as (value - mean) / stddev, with data.scale_targets.
   virtual bool is_scaled() const { return false; }
   // Whether the names of folders give the values.
@@ -65,6 +67,8 @@ const std::vector<const Kind*>& kinds();
 void add(const Kind& kind);
 const Kind& find(std::string_view name);  // throws Error(usage) if there is none
 inline const Kind& kind_of(const Field& field) { return find(field.kind); }
+// A sample of an input as models take it. A kind that is not known yet is that of an image or of numbers.
+TensorType taken_type(const Field& input);
 inline Field target_field(std::string_view kind, std::vector<std::string> names) {
   return find(kind).target(std::move(names));
 }

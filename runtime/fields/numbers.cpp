@@ -67,6 +67,7 @@ class NumbersKind : public Kind {
   std::string amount(const Field& field) const override {
     return std::to_string(field.count()) + (field.count() == 1 ? " target" : " targets");
   }
+  bool is_normalised() const override { return true; }
   bool is_scaled() const override { return true; }
 
   void require(const Field& field, const FieldValues& values, int64_t rows, const std::string& part) const override {

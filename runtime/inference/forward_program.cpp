@@ -12,8 +12,10 @@
 
 #include "compiler/half_precision.hpp"
 #include "compiler/join_conversions.hpp"
+#include "fields/kind.hpp"
 #include "nn/model.hpp"
 #include "tasks/task.hpp"
+#include "training/model_samples.hpp"
 #include "training/programs.hpp"
 
 namespace gpunn::inference {
@@ -113,19 +115,18 @@ bool takes_samples(const ForwardInput& input, DType samples) {
 
 namespace {
 
-std::vector<ForwardInput> inputs_of(const ModelInfo& info) {
-  std::vector<ForwardInput> inputs;
-  for (const Field* field : info.fields.of(Role::input)) {
-    inputs.push_back({field->name, field->type, field->mean, field->stddev});
+ForwardInput input_of(const Field& field) {
+  ForwardInput input{.name = field.name, .sample = field.type, .mean = field.mean, .stddev = field.stddev};
+  if (!fields::kind_of(field).is_normalised()) {
+    input.mean = input.stddev = {};
+    return input;
   }
-  return inputs;
-}
-
-// The type of a sample behind the normalisation.
-nn::SampleType taken(const ForwardInput& input) {
-  TensorType type = input.sample;
-  if (input.is_normalised()) type.dtype = DType::f32;
-  return {input.name, type};
+  const auto channels = static_cast<std::size_t>(field.type.shape.front());
+  if (input.mean.size() == channels && input.stddev.size() == channels) return input;
+  throw Error("data.mean and data.stddev must have one number for each of the " + std::to_string(channels) +
+                  " channels of the model, have " + std::to_string(input.mean.size()) + " and " +
+                  std::to_string(input.stddev.size()),
+              ExitCode::usage);
 }
 
 }  // namespace
@@ -134,22 +135,15 @@ ForwardModel forward_model(Experiment experiment, ModelInfo info, uint64_t align
   Field& input = info.fields.input();
   if (!experiment.data.mean.empty()) input.mean = experiment.data.mean;
   if (!experiment.data.stddev.empty()) input.stddev = experiment.data.stddev;
-  const auto channels = static_cast<std::size_t>(input.type.shape.front());
-  const bool is_normalised = !input.mean.empty() || !input.stddev.empty();
-  if (is_normalised && (input.mean.size() != channels || input.stddev.size() != channels)) {
-    throw Error("data.mean and data.stddev must have one number for each of the " + std::to_string(channels) +
-                    " channels of the model, have " + std::to_string(input.mean.size()) + " and " +
-                    std::to_string(input.stddev.size()),
-                ExitCode::usage);
-  }
   ForwardModel model;
-  const std::vector<ForwardInput> inputs = inputs_of(info);
+  const std::vector<const Field*> given = info.fields.of(Role::input);
+  const nn::SampleTypes all = training::model_samples(info.fields);
   std::vector<std::string> names;
-  for (const ForwardInput& one : inputs) names.push_back(one.name);
+  for (const Field* one : given) names.push_back(one->name);
   nn::SampleTypes samples;
   for (const std::size_t number : nn::matched_inputs(experiment.model, names)) {
-    model.inputs.push_back(inputs[number]);
-    samples.push_back(taken(inputs[number]));
+    model.inputs.push_back(input_of(*given[number]));
+    samples.push_back(all[number]);
   }
   model.layout = training::lay_out(nn::model_parameters(experiment.model, samples),
                                    training::parameter_alignment(experiment.precision, alignment));

@@ -35,7 +35,9 @@ struct Sources {
 // Whether a sample is as an input of the model wants it.
 void check_input(const ModelSpec& model, const InputSpec& input, const TensorType& sample) {
   const SourceLocation where = input.where.line > 0 ? input.where : SourceLocation{model.file.string(), 0, 0};
-  if (sample.shape.empty()) config::fail_at(where, "the data has samples without dimensions");
+  if (sample.shape.empty() && is_floating(sample.dtype)) {
+    config::fail_at(where, "the data has samples without dimensions");
+  }
   const bool is_shape = input.shape.empty() || input.shape == sample.shape;
   if (is_shape && input.dtype.value_or(sample.dtype) == sample.dtype) return;
   const bool is_only = model.inputs.size() == 1;
@@ -139,18 +141,9 @@ struct LayerTensors {
   ByLayer parameters, buffers;
 };
 
-// Values for a batch of one.
-std::vector<InputValue> single_rows(Graph& graph, const SampleTypes& samples) {
-  std::vector<InputValue> inputs;
-  for (const auto& [name, type] : samples) {
-    inputs.push_back({name, graph.add_value("x", {type.dtype, batch_shape(type.shape, 1)}, graph::Storage::data)});
-  }
-  return inputs;
-}
-
 LayerTensors tensors_by_layer(const ModelSpec& model, const SampleTypes& samples) {
   Graph scratch;
-  const std::vector<InputValue> inputs = single_rows(scratch, samples);
+  const std::vector<InputValue> inputs = add_inputs(scratch, samples, 1);
   LayerTensors found{ByLayer(model.layers.size()), ByLayer(model.layers.size())};
   const auto record = [&scratch](ByLayer& to, graph::Storage storage) {
     return [&scratch, &to, storage](std::size_t layer, Parameter tensor) {
@@ -211,6 +204,14 @@ TensorSource given(const Graph& graph, const ModelSpec& model, const ByLayer& by
 
 }  // namespace
 
+std::vector<InputValue> add_inputs(Graph& graph, const SampleTypes& samples, int64_t rows) {
+  std::vector<InputValue> inputs;
+  for (const auto& [name, type] : samples) {
+    inputs.push_back({name, graph.add_value("x", {type.dtype, batch_shape(type.shape, rows)}, graph::Storage::data)});
+  }
+  return inputs;
+}
+
 std::vector<std::size_t> matched_inputs(const ModelSpec& model, const std::vector<std::string>& names) {
   if (model.inputs.size() == 1 && names.size() == 1) return {0};
   std::vector<std::size_t> numbers;
@@ -257,7 +258,7 @@ Shape output_shape(const ModelSpec& model, const SampleTypes& samples) {
   const std::vector<ValueId> parameters = values(model_parameters(model, samples), graph::Storage::parameters);
   const ForwardOptions options{.training = false,
                                .buffers = values(model_buffers(model, samples), graph::Storage::state)};
-  return g.value(build_forward(g, model, single_rows(g, samples), parameters, options).front()).type.shape;
+  return g.value(build_forward(g, model, add_inputs(g, samples, 1), parameters, options).front()).type.shape;
 }
 
 namespace {

@@ -80,6 +80,9 @@ struct InputValue {
   graph::ValueId value = graph::kNoValue;
 };
 
+// Values for batches of so many rows.
+std::vector<InputValue> add_inputs(graph::Graph& graph, const SampleTypes& samples, int64_t rows);
+
 // Appends the model to the graph and returns its outputs, in their order. `parameters` are values of model_parameters'
 // shapes, in its order.
 std::vector<graph::ValueId> build_forward(graph::Graph& graph, const ModelSpec& model,

@@ -152,6 +152,10 @@ std::vector<CaseSpec> cross_entropy_cases() {
   cases.push_back(weighted(spec_of(map, attributes(255, 1), uniform(-4, 4))));
   cases.push_back(weighted(spec_of({13, 1000}, attributes(-100, 0.1F), uniform(-4, 4))));
   cases.push_back(spec_of(map, attributes(3, 0), uniform(-4, 4), "a class is ignored"));
+  // So many positions that kernels may compute several at a time.
+  for (const float smoothing : {0.0F, 0.1F}) {
+    cases.push_back(weighted(spec_of({2, 3, 256, 256}, attributes(255, smoothing), uniform(-4, 4))));
+  }
   for (const Shape& x : {map, rows}) {
     CaseSpec ignored = spec_of(x, attributes(255, 0.1F), uniform(-4, 4), "all ignored");
     ignored.inputs[1].value = constant(255);

@@ -7,21 +7,22 @@ namespace gpunn::tasks {
 
 MetricTallies::MetricTallies(std::span<const TaskMetric> metrics, Phase phase) {
   for (const TaskMetric& one : metrics) {
-    if (phase == Phase::evaluation || one.while_training) tallies_.push_back({&one, one.tally()});
+    if (phase == Phase::evaluation || one.while_training) tallies_.push_back({one, one.tally()});
   }
 }
 
 void MetricTallies::add(const EvaluatedRows& rows) {
   for (const One& one : tallies_) {
-    if (one.metric->on_host) one.tally->add(rows);
+    if (one.metric.on_host) one.tally->add(rows);
   }
 }
 
 Scores MetricTallies::scores(const Accumulated& sums, int64_t outputs) const {
   std::vector<Score> scores;
   for (const One& one : tallies_) {
-    const bool applies = one.metric->above_outputs == 0 || outputs > one.metric->above_outputs;
-    scores.push_back({one.metric->metric, applies ? one.tally->value(sums) : kUndefined, applies});
+    const TaskMetric& metric = one.metric;
+    const bool applies = metric.above_outputs == 0 || outputs > metric.above_outputs;
+    scores.push_back({metric.metric, applies ? one.tally->value(sums) : kUndefined, applies});
   }
   return Scores(std::move(scores));
 }
@@ -30,7 +31,7 @@ std::vector<OutputReport> MetricTallies::by_output(const Accumulated& sums, std:
   std::vector<std::vector<Score>> scores(names.size());
   for (const One& one : tallies_) {
     const std::vector<double> values = one.tally->by_output(sums);
-    for (std::size_t i = 0; i < values.size(); ++i) scores.at(i).push_back({one.metric->metric, values[i]});
+    for (std::size_t i = 0; i < values.size(); ++i) scores.at(i).push_back({one.metric.metric, values[i]});
   }
   std::vector<OutputReport> reports;
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -66,7 +66,7 @@ class MetricTallies {
 
  private:
   struct One {
-    const TaskMetric* metric;
+    TaskMetric metric;
     std::unique_ptr<MetricTally> tally;
   };
   std::vector<One> tallies_;

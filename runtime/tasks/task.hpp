@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "config/diagnostics.hpp"
+#include "config/given_keys.hpp"
 #include "fields/kind.hpp"
 #include "graph/graph.hpp"
 #include "tasks/accumulator.hpp"
@@ -93,6 +95,9 @@ class Task {
   // Whether it learns a class of each sample.
   bool has_labels() const { return fields::find(target_kind()).is_class(); }
 
+  // Finds values of the data's keys that are not for this task. The data set has what the task learns.
+  virtual void check_data(const DataConfig& /*data*/, const config::GivenKeys& /*given*/,
+                          config::Diagnostics& /*found*/) const {}
   // A target that fits outputs [N, ...] of this shape, for plans and benchmarks without data; nothing if the task can't
   // compare such outputs with a target.
   virtual std::optional<Field> imagined_target(const Shape& outputs) const;

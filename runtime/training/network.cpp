@@ -18,6 +18,7 @@
 #include "storage/safetensors.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/model_info.hpp"
+#include "training/model_samples.hpp"
 #include "training/own_files.hpp"
 #include "training/preparation.hpp"
 #include "training/profiled.hpp"
@@ -46,8 +47,8 @@ std::vector<StoredTensor> first_values(const std::vector<nn::Parameter>& tensors
 }
 
 // Named by their numbers; none where the last layer does not give [rows, outputs].
-std::vector<std::string> numbered_outputs(const Experiment& experiment, const Shape& sample) {
-  const Shape shape = nn::output_shape(experiment.model, sample);
+std::vector<std::string> numbered_outputs(const Experiment& experiment, const Schema& fields) {
+  const Shape shape = nn::output_shape(experiment.model, training::model_samples(fields));
   if (shape.size() != 2) return {};
   const bool one_for_two = tasks::find(experiment.task).implied_loss(shape, 2) == experiment.loss.type();
   std::vector<std::string> names;
@@ -105,11 +106,11 @@ class AtEpochs final : public TrainingListener {
 
 Network::Impl::Impl(Experiment given_experiment, ModelInfo given_info)
     : experiment(std::move(given_experiment)), info(std::move(given_info)) {
-  const Shape& sample = info.fields.input().type.shape;
-  state.parameters = first_values(nn::model_parameters(experiment.model, sample), experiment.seed);
-  state.buffers = first_values(nn::model_buffers(experiment.model, sample), experiment.seed);
+  const nn::SampleTypes samples = training::model_samples(info.fields);
+  state.parameters = first_values(nn::model_parameters(experiment.model, samples), experiment.seed);
+  state.buffers = first_values(nn::model_buffers(experiment.model, samples), experiment.seed);
   begin_average();
-  if (info.fields.target().names.empty()) info.fields.target().names = numbered_outputs(experiment, sample);
+  if (info.fields.target().names.empty()) info.fields.target().names = numbered_outputs(experiment, info.fields);
   describe();
 }
 
@@ -120,9 +121,9 @@ Network::Impl::Impl(Experiment given_experiment, ModelInfo given_info, storage::
 
 // The tensors as the model has them, which those of the state have to be.
 void Network::Impl::describe() {
-  const Shape& sample = info.fields.input().type.shape;
-  std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, sample);
-  const std::vector<nn::Parameter> buffers = nn::model_buffers(experiment.model, sample);
+  const nn::SampleTypes samples = training::model_samples(info.fields);
+  std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, samples);
+  const std::vector<nn::Parameter> buffers = nn::model_buffers(experiment.model, samples);
   const std::vector<training::UpdateRule> rules = training::update_rules(parameters, experiment);
   Field& target = info.fields.target();
   if (const std::string_view kind = tasks::find(experiment.task).target_kind(); target.kind != kind) {
@@ -151,14 +152,14 @@ void Network::Impl::set(Experiment given_experiment, ModelInfo given_info) {
   if (changed.experiment.ema == 0) std::erase_if(changed.state.optimizer, is_of_average);
   changed.begin_average();
   if (changed.info.fields.target().names.empty()) {
-    changed.info.fields.target().names = numbered_outputs(changed.experiment, changed.info.fields.input().type.shape);
+    changed.info.fields.target().names = numbered_outputs(changed.experiment, changed.info.fields);
   }
-  const Shape& sample = changed.info.fields.input().type.shape;
-  std::vector<nn::Parameter> parameters = nn::model_parameters(changed.experiment.model, sample);
+  const nn::SampleTypes samples = training::model_samples(changed.info.fields);
+  std::vector<nn::Parameter> parameters = nn::model_parameters(changed.experiment.model, samples);
   std::vector<training::UpdateRule> rules = training::update_rules(parameters, changed.experiment);
   const training::TrainingState layout(
       changed.experiment, training::lay_out(std::move(parameters), std::move(rules), sizeof(float)),
-      training::lay_out(nn::model_buffers(changed.experiment.model, sample), sizeof(float)));
+      training::lay_out(nn::model_buffers(changed.experiment.model, samples), sizeof(float)));
   if (!layout.mismatches(changed.state).empty()) changed.forget_training();
   *this = std::move(changed);
 }
@@ -208,9 +209,14 @@ storage::Checkpoint Network::Impl::checkpoint() const {
 
 ModelInfo Network::Impl::complete_info() const {
   ModelInfo complete = info;
-  const auto channels = static_cast<std::size_t>(info.fields.input().type.shape.front());
-  if (complete.fields.input().mean.empty()) complete.fields.input().mean.assign(channels, 0.0);
-  if (complete.fields.input().stddev.empty()) complete.fields.input().stddev.assign(channels, 1.0);
+  for (Field& field : complete.fields.fields) {
+    if (field.role != Role::input) continue;
+    if (field.kind.empty()) field.kind = field.type.shape.size() == 3 ? "image" : "numbers";
+    if (!fields::kind_of(field).is_normalised()) continue;
+    const auto channels = static_cast<std::size_t>(field.type.shape.front());
+    if (field.mean.empty()) field.mean.assign(channels, 0.0);
+    if (field.stddev.empty()) field.stddev.assign(channels, 1.0);
+  }
   complete.task = experiment.task;
   return complete;
 }
@@ -347,8 +353,7 @@ Network Network::load(const std::filesystem::path& path, const std::vector<Overr
   storage::Checkpoint& checkpoint = trained.checkpoint;
   Experiment& experiment = trained.experiment;
   ModelInfo info = training::model_info(checkpoint, experiment, trained.file);
-  if (info.fields.target().names.empty())
-    info.fields.target().names = numbered_outputs(experiment, info.fields.input().type.shape);
+  if (info.fields.target().names.empty()) info.fields.target().names = numbered_outputs(experiment, info.fields);
   auto impl = std::make_unique<Impl>(std::move(experiment), std::move(info), std::move(checkpoint));
   impl->begin_average();
   return Network(std::move(impl));
@@ -373,7 +378,7 @@ void Network::write(const std::string& name, std::span<const float> values) {
 std::string Network::read_file(const std::filesystem::path& file, const std::filesystem::path& names, bool strict) {
   Experiment from = impl_->experiment;
   from.init_from = {.file = file, .names = names};
-  const std::optional<training::Start> start = training::find_start(from, impl_->info.fields.input().type.shape);
+  const std::optional<training::Start> start = training::find_start(from, training::model_samples(impl_->info.fields));
   const training::TransferReport& report = start.value().report;
   if (strict && (!report.kept.empty() || !report.unused.empty())) {
     refuse("not all tensors are in both the file and the network; with strict off those are taken that fit.\n" +

@@ -76,7 +76,7 @@ std::string moving_statistics_notice(const Experiment& experiment, const Paramet
 
 // A normalised single number is 0, whatever it was: the layers in front get no gradient, and the running variance goes
 // to 0.
-std::string single_number_notice(const Experiment& experiment, const Shape& sample, int world) {
+std::string single_number_notice(const Experiment& experiment, const nn::SampleTypes& samples, int world) {
   const int64_t ranks = experiment.global_batch_norm ? 1 : world;
   const int64_t passes = std::max(experiment.micro_batches, ranks);
   if (experiment.data.batch_size > passes || experiment.freeze_statistics) return "";
@@ -88,10 +88,9 @@ std::string single_number_notice(const Experiment& experiment, const Shape& samp
     }
     return values;
   };
-  const graph::ValueId x = g.add_value("x", {DType::f32, batch_shape(sample, 1)}, graph::Storage::data);
-  const std::vector<graph::ValueId> parameters = values_of(nn::model_parameters(experiment.model, sample));
-  const std::vector<graph::ValueId> buffers = values_of(nn::model_buffers(experiment.model, sample));
-  nn::build_forward(g, experiment.model, {{.value = x}}, parameters, {.buffers = buffers});
+  const std::vector<graph::ValueId> parameters = values_of(nn::model_parameters(experiment.model, samples));
+  const std::vector<graph::ValueId> buffers = values_of(nn::model_buffers(experiment.model, samples));
+  nn::build_forward(g, experiment.model, nn::add_inputs(g, samples, 1), parameters, {.buffers = buffers});
   for (const graph::Node& node : g.nodes()) {
     if (node.op != GPUNN_OP_BATCH_NORM) continue;
     const Shape& shape = g.value(node.inputs[0]).type.shape;

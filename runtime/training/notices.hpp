@@ -18,7 +18,7 @@ std::string schedule_notice(const Schedule& schedule);  // a schedule longer tha
 std::string moving_statistics_notice(const Experiment& experiment, const ParameterLayout& parameters,
                                      const ParameterLayout& buffers);
 // "WARNING: ..." of batch norms that get a single number per channel, as batches of one row have it.
-std::string single_number_notice(const Experiment& experiment, const Shape& sample, int world);
+std::string single_number_notice(const Experiment& experiment, const nn::SampleTypes& samples, int world);
 
 // "mnist: 60000 samples to train on, 10000 to evaluate on, each u8[1, 28, 28], 10 classes", and whether that is the
 // registry's word.

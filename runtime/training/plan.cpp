@@ -9,6 +9,7 @@
 #include "config/checked_backends.hpp"
 #include "config/layer_names.hpp"
 #include "training/evaluation_part.hpp"
+#include "training/model_samples.hpp"
 #include "training/notices.hpp"
 #include "training/program_report.hpp"
 #include "training/ranks_report.hpp"
@@ -47,7 +48,7 @@ PlanReport plan(const Experiment& experiment, int devices) {
   config::require_one_backend(experiment.backend, "a plan");
   Dataset dataset = training::sizes_for_training(experiment.data);
   const std::string data = training::data_text(dataset);
-  const std::optional<training::Start> start = training::find_start(experiment, training::sample_shape(dataset));
+  const std::optional<training::Start> start = training::find_start(experiment, training::model_samples(dataset));
   training::Session session = devices > 1 ? training::Session::open_planned(experiment, std::move(dataset), devices)
                                           : training::Session::open(experiment, std::move(dataset));
   const execution::CompiledProgram& program = session.training();

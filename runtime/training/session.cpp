@@ -22,6 +22,7 @@
 #include "training/loss_scale.hpp"
 #include "training/memory_check.hpp"
 #include "training/mixup.hpp"
+#include "training/model_samples.hpp"
 #include "training/notices.hpp"
 #include "training/open_backend.hpp"
 #include "training/optimizer_ops.hpp"
@@ -120,10 +121,10 @@ Session Session::open(Parts parts, Dataset dataset) {
   require_augmentable(experiment, dataset);
   require_targets(experiment, dataset);
   require_samples(experiment, dataset);
-  const Shape sample = sample_shape(dataset);
-  std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, sample);
+  const nn::SampleTypes samples = model_samples(dataset);
+  std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, samples);
   std::vector<UpdateRule> rules = update_rules(parameters, experiment);
-  std::vector<nn::Parameter> buffers = nn::model_buffers(experiment.model, sample);
+  std::vector<nn::Parameter> buffers = nn::model_buffers(experiment.model, samples);
   frozen_norms(experiment, parameters, rules, buffers);
   parts.frozen = load_frozen_of(experiment);
   parts.schedule = Schedule(experiment, parts.length);

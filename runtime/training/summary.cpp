@@ -18,6 +18,7 @@
 #include "tasks/task.hpp"
 #include "training/augmentation.hpp"
 #include "training/evaluation_part.hpp"
+#include "training/model_samples.hpp"
 #include "training/notices.hpp"
 #include "training/programs.hpp"
 #include "training/targets.hpp"
@@ -65,23 +66,22 @@ struct ForwardPass {
 
 double flops_of(const Graph& g, const graph::Node& node) { return ops::flops_of(g.signature(node)); }
 
-ForwardPass forward_pass(const Experiment& experiment, const Shape& sample) {
+ForwardPass forward_pass(const Experiment& experiment, const nn::SampleTypes& samples) {
   Graph g;
-  const Shape batch = batch_shape(sample, experiment.data.batch_size);
-  const ValueId x = g.add_value("x", {DType::f32, batch}, Storage::data);
+  const std::vector<nn::InputValue> inputs = nn::add_inputs(g, samples, experiment.data.batch_size);
   const ValueId step = g.add_value("step", {DType::i64, {}}, Storage::state);
   const auto values = [&](const std::vector<nn::Parameter>& tensors, Storage storage) {
     std::vector<ValueId> ids;
     for (const nn::Parameter& t : tensors) ids.push_back(g.add_value(t.name, {DType::f32, t.shape}, storage));
     return ids;
   };
-  const std::vector<ValueId> parameters = values(nn::model_parameters(experiment.model, sample), Storage::parameters);
+  const std::vector<ValueId> parameters = values(nn::model_parameters(experiment.model, samples), Storage::parameters);
   std::map<std::string, ValueId> layers;
-  nn::build_forward(g, experiment.model, {{.value = x}}, parameters,
+  nn::build_forward(g, experiment.model, inputs, parameters,
                     {.training = true,
                      .seed = experiment.seed,
                      .step = step,
-                     .buffers = values(nn::model_buffers(experiment.model, sample), Storage::state),
+                     .buffers = values(nn::model_buffers(experiment.model, samples), Storage::state),
                      .layers = &layers});
   ForwardPass pass;
   for (const LayerSpec& layer : experiment.model.layers) {
@@ -139,21 +139,21 @@ uint64_t bytes_in(const Graph& g, Storage storage) {
 // What a summary takes of a data set, or of one that has to be imagined.
 struct SummaryData {
   training::SplitType split;
+  nn::SampleTypes samples;
   Field target;
   int64_t steps = 1;
   bool trains = true;  // false: the task has no loss for such outputs
 };
 
 SummaryReport summarize_step(const Experiment& experiment, const SummaryData& data) {
-  const Shape sample(data.split.samples.shape.begin() + 1, data.split.samples.shape.end());
-  std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, sample);
+  std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, data.samples);
   std::vector<training::UpdateRule> rules = training::update_rules(parameters, experiment);
   constexpr uint64_t kWithoutGaps = sizeof(float);
   const training::ParameterLayout layout = training::lay_out(std::move(parameters), std::move(rules), kWithoutGaps);
   const training::ParameterLayout buffers =
-      training::lay_out(nn::model_buffers(experiment.model, sample), kWithoutGaps);
+      training::lay_out(nn::model_buffers(experiment.model, data.samples), kWithoutGaps);
   training::frozen_norms(experiment, layout.parameters, layout.rules, buffers.parameters);
-  const ForwardPass forward = forward_pass(experiment, sample);
+  const ForwardPass forward = forward_pass(experiment, data.samples);
   const std::string& last = experiment.model.output_layer().type;
   const bool trains = tasks::find(experiment.task).trains_layer(last) && data.trains;
   const Graph step = trains ? training::training_program({.experiment = experiment,
@@ -176,7 +176,7 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
                              "the numbers are those of a call"
                            : "the model ends in " + last + ", which has no loss: it is called, and not trained");
   }
-  report.sample = sample;
+  report.sample = data.samples.front().type.shape;
   report.batch_size = experiment.data.batch_size;
   report.samples_per_step = experiment.data.batch_size * experiment.accumulate;
   add_layers(experiment, layout, buffers, forward, step, report);
@@ -198,19 +198,19 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
 
 // Samples of a shape that is given, in as many classes as the model tells apart.
 SummaryReport summarize_without_data(const Experiment& experiment, const Shape& sample) {
-  const Shape output = forward_pass(experiment, sample).outputs.back();
-  Shape samples = sample;
-  samples.insert(samples.begin(), experiment.data.batch_size * experiment.accumulate);
+  const nn::SampleTypes of_model = nn::one_sample(sample);
+  const Shape output = nn::output_shape(experiment.model, of_model);
   const std::optional<Field> target = tasks::find(experiment.task).imagined_target(output);
   Schema schema;
   if (target) schema.target() = *target;
   Split split;
-  split.samples = {DType::f32, samples};
-  SummaryReport report = summarize_step(
-      experiment,
-      {.split = training::split_type("train", schema, split), .target = schema.target(), .trains = target.has_value()});
+  split.samples = {DType::f32, batch_shape(sample, experiment.data.batch_size * experiment.accumulate)};
+  SummaryReport report = summarize_step(experiment, {.split = training::split_type("train", schema, split),
+                                                     .samples = of_model,
+                                                     .target = schema.target(),
+                                                     .trains = target.has_value()});
   report.data = "samples " + to_string(sample) + ", as given";
-  if (const auto start = training::find_start(experiment, sample)) report.start = start->report.text();
+  if (const auto start = training::find_start(experiment, of_model)) report.start = start->report.text();
   return report;
 }
 
@@ -219,9 +219,10 @@ SummaryReport summarize_with_data(const Experiment& experiment) {
   const training::TrainingLength length = training::training_length(experiment, dataset);
   training::require_augmentable(experiment, dataset);
   training::require_targets(experiment, dataset);
-  const auto start = training::find_start(experiment, training::sample_shape(dataset));
+  const auto start = training::find_start(experiment, training::model_samples(dataset));
   SummaryReport report =
       summarize_step(experiment, {.split = training::split_type("train", dataset.fields, dataset.train),
+                                  .samples = training::model_samples(dataset),
                                   .target = dataset.fields.target(),
                                   .steps = length.steps});
   report.data = training::data_text(dataset);

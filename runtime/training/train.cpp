@@ -8,6 +8,7 @@
 #include "common/files.hpp"
 #include "interchange/onnx/import.hpp"
 #include "storage/safetensors.hpp"
+#include "training/model_samples.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/model_info.hpp"
 #include "training/preparation.hpp"
@@ -72,7 +73,7 @@ RunResult train_session(const Experiment& given, const std::function<Dataset()>&
                         const std::shared_ptr<distributed::Team>& team) {
   return profiled(given, options, [&](execution::Profiler* profiler) {
     Dataset dataset = data();
-    const std::optional<training::Start> start = training::find_start(given, training::sample_shape(dataset));
+    const std::optional<training::Start> start = training::find_start(given, training::model_samples(dataset));
     Experiment experiment = given;
     const bool keeps_weights = start && is_from_onnx(given);
     if (keeps_weights) experiment.init_from = {.file = kInitialWeights, .names = {}};

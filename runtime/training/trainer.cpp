@@ -17,6 +17,7 @@
 #include "training/loss_scale.hpp"
 #include "training/metric.hpp"
 #include "training/model_info.hpp"
+#include "training/model_samples.hpp"
 #include "training/notices.hpp"
 #include "training/rank_files.hpp"
 
@@ -59,7 +60,7 @@ Trainer::Trainer(Session& session, RunFolder folder, RunOptions options)
   for (const std::string& notice :
        {folder_.lock_notice(), session_.notice(), session_.data().streaming_notice(),
         schedule_notice(session_.schedule()),
-        single_number_notice(session_.experiment(), sample_shape(session_.dataset()),
+        single_number_notice(session_.experiment(), model_samples(session_.dataset()),
                              session_.team() == nullptr ? 1 : session_.team()->world()),
         moving_statistics_notice(session_.experiment(), session_.layout(), session_.buffers())}) {
     if (!notice.empty()) say(notice);

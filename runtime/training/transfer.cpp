@@ -109,13 +109,13 @@ const storage::StoredTensor* Start::find(const std::string& name, const Shape& s
                                                                                               : nullptr;
 }
 
-std::optional<Start> find_start(const Experiment& experiment, const Shape& sample) {
+std::optional<Start> find_start(const Experiment& experiment, const nn::SampleTypes& samples) {
   if (experiment.init_from.file.empty()) return std::nullopt;
   Start start{.stored = read_starting_tensors(experiment.init_from, experiment.model.input_shape), .report = {}};
   TransferReport& report = start.report;
   report.source = start.stored.source;
-  std::vector<nn::Parameter> tensors = nn::model_parameters(experiment.model, sample);
-  std::ranges::move(nn::model_buffers(experiment.model, sample), std::back_inserter(tensors));
+  std::vector<nn::Parameter> tensors = nn::model_parameters(experiment.model, samples);
+  std::ranges::move(nn::model_buffers(experiment.model, samples), std::back_inserter(tensors));
   std::set<std::string> names;
   for (const nn::Parameter& tensor : tensors) {
     names.insert(tensor.name);

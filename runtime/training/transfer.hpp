@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "nn/model.hpp"
 #include "storage/checkpoint.hpp"
 
 namespace gpunn::training {
@@ -41,8 +42,8 @@ struct Start {
   const storage::StoredTensor* find(const std::string& name, const Shape& shape) const;
 };
 
-// Reads `init_from` and looks up the tensors of a model whose samples have this shape. Empty if the experiment has no
+// Reads `init_from` and looks up the tensors of a model for these samples. Empty if the experiment has no
 // `init_from`. Throws Error(usage) if no tensor is found, and what read_starting_tensors() throws.
-std::optional<Start> find_start(const Experiment& experiment, const Shape& sample);
+std::optional<Start> find_start(const Experiment& experiment, const nn::SampleTypes& samples);
 
 }  // namespace gpunn::training

@@ -114,9 +114,9 @@ TEST_CASE("label maps and the task that learns them go together, and so do its l
   CHECK(errors("{type: sum, cross_entropy: 0, dice: 0}") ==
         Texts{"e.yaml:4:8: loss: expected a weight above 0 among loss.cross_entropy, loss.dice and loss.focal"});
   CHECK(errors("{type: focal, alpha: 0.5}") ==
-        Texts{"e.yaml:4:15: loss.alpha is not for the task segmentation; leave it out"});
+        Texts{"e.yaml:4:21: loss.alpha is not for the task segmentation; leave it out"});
   CHECK(errors("{type: focal, class_weights: [1, 2]}", "detection") ==
-        Texts{"e.yaml:4:15: loss.class_weights is not for the task detection; leave it out"});
+        Texts{"e.yaml:4:21: loss.class_weights is not for the task detection; leave it out"});
   CHECK_THAT(errors("{type: dice, gamma: 1}").at(0), Contains("loss dice has no 'gamma'; it has smooth"));
   CHECK_THAT(errors_of(task_text("segmentation", "dataset: mnist")).at(0),
              Contains("the task segmentation learns from images with label maps") && Contains("drawn_shapes"));

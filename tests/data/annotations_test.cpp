@@ -41,13 +41,13 @@ std::string voc(const std::string& objects, int64_t width = 40, int64_t height =
          "</annotation>";
 }
 
-AnnotatedImage with_boxes(std::vector<tasks::Box> boxes) {
+AnnotatedImage with_boxes(std::vector<fields::Box> boxes) {
   AnnotatedImage image{.file = "a.pgm", .place = "a.xml"};
-  for (const tasks::Box& box : boxes) image.boxes.push_back({.box = box, .category = "cat"});
+  for (const fields::Box& box : boxes) image.boxes.push_back({.box = box, .category = "cat"});
   return image;
 }
 
-bool is(const tasks::Box& box, double left, double top, double right, double bottom) {
+bool is(const fields::Box& box, double left, double top, double right, double bottom) {
   return box.left == Approx(left) && box.top == Approx(top) && box.right == Approx(right) &&
          box.bottom == Approx(bottom);
 }
@@ -156,11 +156,12 @@ TEST_CASE("COCO: ids of any kind are kept, areas and flags are as the file has t
 
 TEST_CASE("an evaluation counts boxes as the file has them, in order and where they are") {
   AnnotatedImage image{.file = "a", .place = "a", .boxes = {}};
-  for (const tasks::Box& box : {tasks::Box{-5, 2, 50, 9}, {3, 3, 3, 8}, {90, 90, 95, 95}, {8, 1, 2, 4}, {8, 1, 2, 4}}) {
+  for (const fields::Box& box :
+       {fields::Box{-5, 2, 50, 9}, {3, 3, 3, 8}, {90, 90, 95, 95}, {8, 1, 2, 4}, {8, 1, 2, 4}}) {
     image.boxes.push_back({.box = box, .category = "cat"});
   }
   image.boxes.push_back({.box = {0, 0, std::numeric_limits<double>::quiet_NaN(), 1}, .category = "cat"});
-  const std::vector<tasks::TrueBox> boxes = counted_boxes(image, 20, 30, {"dog", "cat"});
+  const std::vector<fields::TrueBox> boxes = counted_boxes(image, 20, 30, {"dog", "cat"});
   REQUIRE(boxes.size() == 5);
   CHECK(is(boxes[0].box, -5, 2, 50, 9));
   CHECK(is(boxes[1].box, 3, 3, 3, 8));

@@ -20,7 +20,7 @@ using test::write_file;
 namespace {
 
 // Black, with a white rectangle that its box is around.
-BoxedImage with_rectangle(int64_t height, int64_t width, const tasks::Box& box) {
+BoxedImage with_rectangle(int64_t height, int64_t width, const fields::Box& box) {
   BoxedImage boxed{.name = "a", .image = {height, width, 1, {}}};
   boxed.image.values.assign(static_cast<std::size_t>(height * width), 0);
   for (auto y = static_cast<int64_t>(box.top); y < static_cast<int64_t>(box.bottom); ++y) {
@@ -33,8 +33,8 @@ BoxedImage with_rectangle(int64_t height, int64_t width, const tasks::Box& box) 
 }
 
 // The part of a sample [1, H, W] that is white.
-tasks::Box white_part(const std::vector<std::byte>& sample, int64_t height, int64_t width) {
-  tasks::Box box{static_cast<double>(width), static_cast<double>(height), 0, 0};
+fields::Box white_part(const std::vector<std::byte>& sample, int64_t height, int64_t width) {
+  fields::Box box{static_cast<double>(width), static_cast<double>(height), 0, 0};
   for (int64_t y = 0; y < height; ++y) {
     for (int64_t x = 0; x < width; ++x) {
       if (static_cast<uint8_t>(sample[static_cast<std::size_t>(y * width + x)]) < 200) continue;
@@ -79,7 +79,7 @@ TEST_CASE("boxes go with what they are around when images are scaled, stretched,
     const Sample sample = sample_at(source, settings, step);
     if (sample.boxes[4] < 0) continue;
     CHECK(sample.boxes[4] == 2);
-    const tasks::Box white = white_part(sample.pixels, 64, 96);
+    const fields::Box white = white_part(sample.pixels, 64, 96);
     CHECK(static_cast<double>(sample.boxes[0]) == Approx(white.left).margin(1));
     CHECK(static_cast<double>(sample.boxes[1]) == Approx(white.top).margin(1));
     CHECK(static_cast<double>(sample.boxes[2]) == Approx(white.right).margin(1));

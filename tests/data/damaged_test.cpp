@@ -202,6 +202,7 @@ TEST_CASE("a table of images loses the rows of damaged ones, with what is learnt
   write_file(folder.root / "t.csv", "image,size\na/0.jpg,0\na/1.jpg,1\na/2.jpg,2\na/3.jpg,3\na/5.jpg,5\n");
   DataConfig config = folder.config(Damaged::skip);
   config.task = "regression";
+  config.learnt = "numbers";
   config.scale_targets = false;
   std::get<ImageFolderSet>(config.kind).targets = folder.root / "t.csv";
   const Dataset set = load_dataset(config);
@@ -216,6 +217,7 @@ TEST_CASE("damaged photographs and images with boxes follow the same rule") {
     DataConfig config = folder.config(Damaged::error);
     config.dataset = "photograph_folder";
     config.task = "super_resolution";
+    config.learnt = "image";
     PhotographSet settings;
     settings.scale = 2;
     settings.patch_size = 16;
@@ -240,6 +242,7 @@ TEST_CASE("damaged photographs and images with boxes follow the same rule") {
     DataConfig config = folder.config(Damaged::error);
     config.dataset = "detection_folder";
     config.task = "detection";
+    config.learnt = "boxes";
     BoxSet settings;
     settings.format = gpunn::BoxFormat::csv;
     settings.image_size = {kSide, kSide};

@@ -234,6 +234,7 @@ TEST_CASE("photographs of all parts are not trained on") {
   DataConfig config = tree.config();
   config.dataset = "photograph_folder";
   config.task = "super_resolution";
+  config.learnt = "image";
   PhotographSet settings;
   settings.scale = 2;
   settings.patch_size = 8;
@@ -256,6 +257,7 @@ TEST_CASE("YOLO's images are divided by folders, with the parts inside images or
   DataConfig config = tree.config();
   config.dataset = "detection_folder";
   config.task = "detection";
+  config.learnt = "boxes";
   BoxSet settings;
   settings.format = gpunn::BoxFormat::yolo;
   settings.image_size = {8, 8};

@@ -1,12 +1,9 @@
-// The bicubic figures of the literature, from the test images themselves.
+// Photographs and drawn images as pairs of inputs and targets: patches for training, whole images for evaluation.
 #include <gpunn/data.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <fstream>
-#include <map>
-#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -17,66 +14,12 @@
 #include "data/images/bicubic.hpp"
 #include "data/images/image.hpp"
 #include "fields/values.hpp"
-#include "tasks/super_resolution/image_quality.hpp"
-#include "tasks/super_resolution/quality.hpp"
-#include "tasks/task.hpp"
 
 using namespace gpunn;
 
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Quality {
-  double psnr = 0, ssim = 0;
-};
-
-Quality bicubic_quality(const fs::path& folder, int64_t scale) {
-  Quality sum;
-  double images = 0;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const data::Image file = data::read_image_file(entry.path());
-    data::Planes image{1, file.height, file.width};
-    for (std::size_t i = 0; i < file.values.size(); i += static_cast<std::size_t>(file.channels)) {
-      const uint8_t* const at = file.values.data() + i;
-      image.values.push_back(static_cast<float>(file.channels == 1 ? *at : data::luma(at[0], at[1], at[2])) / 255);
-    }
-    image = data::cropped_to_multiple(image, scale);
-    const auto factor = static_cast<double>(scale);
-    const auto larger = tasks::measured_plane(data::resize_bicubic(data::resize_bicubic(image, 1 / factor), factor));
-    const auto original = tasks::measured_plane(image);
-    const tasks::ComparedPlanes planes{larger, original, image.height, image.width, scale};
-    sum.psnr += tasks::psnr(planes);
-    sum.ssim += tasks::ssim(planes);
-    images += 1;
-  }
-  return {sum.psnr / images, sum.ssim / images};
-}
-
-}  // namespace
-
-TEST_CASE("bicubic has the published PSNR and SSIM on Set5 and Set14") {
-  const fs::path folder = test::real_data() / "super_resolution";
-  if (test::real_data().empty() || !fs::is_directory(folder)) {
-    WARN("no Set5 here: set GPUNN_DATA_DIR; nothing was tested");
-    return;
-  }
-  constexpr double kDecibels = 0.01, kShare = 0.0005;
-  const auto check = [&](const char* set, int64_t scale, double psnr, double ssim) {
-    CAPTURE(set, scale);
-    const Quality found = bicubic_quality(folder / set, scale);
-    CHECK(found.psnr == Approx(psnr).margin(kDecibels));
-    CHECK(found.ssim == Approx(ssim).margin(kShare));
-  };
-  check("set5", 2, 33.661, 0.9299);
-  check("set5", 3, 30.392, 0.8682);
-  check("set5", 4, 28.421, 0.8104);
-  check("set14", 2, 30.232, 0.8687);
-  check("set14", 3, 27.541, 0.7736);
-  check("set14", 4, 26.000, 0.7019);
-}
-
-namespace {
 
 PhotographSet photographs(int64_t scale, int64_t patch_size) {
   PhotographSet settings;
@@ -89,6 +32,7 @@ PhotographSet photographs(int64_t scale, int64_t patch_size) {
 DataConfig drawn_config(const PhotographSet& settings) {
   DataConfig config;
   config.task = "super_resolution";
+  config.learnt = "image";
   config.dataset = "drawn_photographs";
   config.kind = settings;
   config.batch_size = 8;
@@ -154,7 +98,7 @@ TEST_CASE("a patch that is shrunk is what the model gets of it, turned or not") 
 
 TEST_CASE("enlarged inputs have the size of their targets, colours three planes, and test images sizes of their own") {
   PhotographSet settings = photographs(4, 32);
-  settings.colour_table = ColourPlanes::rgb;
+  settings.colours = ColourPlanes::rgb;
   settings.input = ModelInput::enlarged;
   const Dataset set = load_dataset(drawn_config(settings));
   CHECK(set.train.samples.shape == Shape{80, 3, 32, 32});
@@ -259,31 +203,4 @@ TEST_CASE("photographs that are decoded anew give patches of all of them, the sa
   CHECK_THROWS_WITH(read_on(), Contains("has changed since"));
   settings.patch_size = 80;
   CHECK_THROWS_WITH(load_dataset(config), Contains("no training image holds a patch of 80"));
-}
-
-TEST_CASE("T91 and Set5 are read as the task wants them, and its metrics give the figures of bicubic") {
-  if (test::real_data().empty() || !fs::is_directory(test::real_data() / "super_resolution")) {
-    WARN("no Set5 here: set GPUNN_DATA_DIR; nothing was tested");
-    return;
-  }
-  DataConfig config = drawn_config(photographs(3, 48));
-  config.dataset = "photographs";
-  config.path = test::real_data() / "super_resolution";
-  const Dataset set = load_dataset(config);
-  REQUIRE(set.test.rows() == 5);
-  tasks::MetricTallies metrics(tasks::image_quality());
-  for (std::size_t i = 0; i < set.test.singles.size(); ++i) {
-    const Split& single = set.test.singles[i];
-    const std::vector<float> targets = fields::numbers_in<float>(single.fields.at(kTargetField)), losses = {0};
-    metrics.add({.dataset = set,
-                 .first = static_cast<int64_t>(i),
-                 .scores = targets,
-                 .predictions = targets,
-                 .losses = losses});
-  }
-  const Scores scores = metrics.scores({}, 1);
-  CHECK(scores.value("bicubic_psnr") == Approx(30.392).margin(0.01));
-  CHECK(scores.value("bicubic_ssim") == Approx(0.8682).margin(0.0005));
-  CHECK(std::isinf(scores.value("psnr")));
-  CHECK(scores.value("ssim") == Approx(1));
 }

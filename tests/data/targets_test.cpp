@@ -19,6 +19,11 @@ namespace {
 using Floats = std::vector<float>;
 using Names = std::vector<std::string>;
 
+void learn(DataConfig& config, const std::string& task) {
+  config.task = task;
+  config.learnt = task == "regression" ? "numbers" : task == "multi_label" ? "label_set" : "class";
+}
+
 Floats floats_of(const gpunn::TensorType& type, const std::vector<std::byte>& bytes) {
   Floats values(static_cast<std::size_t>(type.elements()));
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -38,7 +43,7 @@ struct TestTable {
   DataConfig config;
   gpunn::CsvSet form;
   TestTable(const std::string& task, const std::string& text) {
-    config.task = task;
+    learn(config, task);
     config.dataset = "csv";
     config.path = folder.write("train.csv", text);
   }
@@ -191,7 +196,7 @@ struct ListedImages {
   DataConfig config;
   gpunn::ImageFolderSet form;
   explicit ListedImages(const std::string& task) {
-    config.task = task;
+    learn(config, task);
     config.dataset = "image_folder";
     config.path = folder / "images";
     for (int i = 1; i <= 4; ++i) {
@@ -237,7 +242,7 @@ TEST_CASE("a table lists images with what is learnt of them") {
   images.form.test_targets = images.folder.write("test.csv", "file,age,height\n4.png,1,2\n");
   CHECK(first_pixels(images.load().test) == std::vector<int>{4});
 
-  images.config.task = "multi_label";
+  learn(images.config, "multi_label");
   images.form.target_columns.clear();
   images.form.test_targets.clear();
   images.config.test_path.clear();
@@ -245,7 +250,7 @@ TEST_CASE("a table lists images with what is learnt of them") {
   CHECK(images.load().fields.target().names == Names{"old", "red"});
   images.table("file,old,red\n1.png,1,1\n2.png,0,1\n");
   CHECK(targets_of(images.load().train) == Floats{1, 1, 0, 1});
-  images.config.task = "classification";
+  learn(images.config, "classification");
   images.table("file,kind\n1.png,b\n2.png,a\nsub/4.png,b\n");
   CHECK(labels_of(images.load().train) == std::vector<int32_t>{1, 0, 1});
 }
@@ -292,7 +297,7 @@ TEST_CASE("arrays have numbers or labels, a row a sample") {
       put("x", {2, 1}, {1, 2});
       put("y", dims, targets);
     }
-    config.task = task;
+    learn(config, task);
     return load_dataset(config);
   };
   Dataset set = load({2}, {0.5, -3}, "regression");
@@ -315,7 +320,7 @@ TEST_CASE("arrays have numbers or labels, a row a sample") {
 
 TEST_CASE("two drawn digits are the labels of one image") {
   DataConfig config;
-  config.task = "multi_label";
+  learn(config, "multi_label");
   config.dataset = "two_digits";
   config.synthetic_train = 300;
   config.synthetic_test = 50;
@@ -352,7 +357,7 @@ TEST_CASE("two drawn digits are the labels of one image") {
 TEST_CASE("contact sheets show labels, and numbers from the smallest to the largest") {
   test::TemporaryFolder folder;
   DataConfig config;
-  config.task = "multi_label";
+  learn(config, "multi_label");
   config.dataset = "two_digits";
   config.synthetic_train = 100;
   config.synthetic_test = 10;

@@ -26,7 +26,7 @@ using ops::ReferenceTensor;
 
 namespace {
 
-constexpr double kClose = 1e-12;
+constexpr double kPixelClose = 1e-12;
 
 json fixture() {
   std::ifstream file(std::string(GPUNN_SOURCE_DIR) + "/tests/fixtures/segmentation.json");
@@ -83,7 +83,7 @@ void check_near(const std::vector<double>& found, const json& expected) {
     if (expected[i].is_null()) {
       CHECK_FALSE(is_defined(found[i]));
     } else {
-      CHECK(std::abs(found[i] - expected[i].get<double>()) < kClose);
+      CHECK(std::abs(found[i] - expected[i].get<double>()) < kPixelClose);
     }
   }
 }
@@ -143,7 +143,7 @@ TEST_CASE("metrics of pixels are scikit-learn's") {
   CHECK(step.values.at("metrics").size() == 3);
   for (const auto& [name, expected] : step.values.at("metrics").items()) {
     CAPTURE(name);
-    CHECK(std::abs(scores.value(name) - expected.get<double>()) < kClose);
+    CHECK(std::abs(scores.value(name) - expected.get<double>()) < kPixelClose);
   }
   std::vector<double> counts, iou, accuracy, dice;
   for (const pixels::ClassPixels& one : pixels::class_pixels(sums)) {

@@ -122,7 +122,7 @@ TEST_CASE("a state_dict of PyTorch's goes through a training's file and back, bi
           weights + ", names: " + names +
           "}\ndata: {dataset: digits, synthetic_train: 200, synthetic_test: 100}\nbackend: cpu\n",
       "e.yaml");
-  const auto start = training::find_start(experiment, {1, 28, 28});
+  const auto start = training::find_start(experiment, nn::one_sample({1, 28, 28}));
   REQUIRE(start);
   CHECK(start->report.kept.empty());
   training::Session session = training::Session::open(experiment);
@@ -170,7 +170,7 @@ TEST_CASE("a training starts from its own export, and the export counts its batc
 
   const Experiment again =
       small_norm(folder.path(), {{"init_from.file", file.string()}, {"init_from.names", names.string()}});
-  const auto start = training::find_start(again, {1, 28, 28});
+  const auto start = training::find_start(again, nn::one_sample({1, 28, 28}));
   REQUIRE(start);
   training::Session session = training::Session::open(again);
   session.initialise_from(*start);

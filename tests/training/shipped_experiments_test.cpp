@@ -23,15 +23,20 @@ namespace {
 struct Kind {
   TensorType samples;
   int64_t outputs = 0;
-  Shape target = {};  // of one sample; empty: that of the task's kind
+  TensorType target = {};  // of one sample; without a shape: that of the task's kind
 };
 
 // What data/registry.cpp would load.
 const std::map<std::string, Kind> kData = {
-    {"mnist", {{DType::u8, {60000, 1, 28, 28}}, 10}},      {"fashion_mnist", {{DType::u8, {60000, 1, 28, 28}}, 10}},
-    {"digits", {{DType::u8, {60000, 1, 28, 28}}, 10}},     {"cifar10", {{DType::u8, {50000, 3, 32, 32}}, 10}},
-    {"cifar100", {{DType::u8, {50000, 3, 32, 32}}, 100}},  {"points", {{DType::f32, {2000, 2}}, 2}},
-    {"two_digits", {{DType::u8, {10000, 1, 28, 56}}, 10}}, {"csv", {{DType::f32, {342, 10}}, 1}},
+    {"mnist", {{DType::u8, {60000, 1, 28, 28}}, 10}},
+    {"fashion_mnist", {{DType::u8, {60000, 1, 28, 28}}, 10}},
+    {"digits", {{DType::u8, {60000, 1, 28, 28}}, 10}},
+    {"cifar10", {{DType::u8, {50000, 3, 32, 32}}, 10}},
+    {"cifar100", {{DType::u8, {50000, 3, 32, 32}}, 100}},
+    {"points", {{DType::f32, {2000, 2}}, 2}},
+    {"drawn_shapes", {{DType::u8, {2000, 3, 64, 64}}, 5, {DType::u8, {64, 64}}}},
+    {"two_digits", {{DType::u8, {10000, 1, 28, 56}}, 10}},
+    {"csv", {{DType::f32, {342, 10}}, 1}},
 };
 
 // Patches, and images with boxes, have the size that the experiment says.
@@ -40,10 +45,13 @@ Kind kind_of(const Experiment& experiment) {
     const int64_t channels = boxes->channels == 1 ? 1 : 3;
     return {{DType::u8, {2000, channels, boxes->image_size.at(0), boxes->image_size.at(1)}},
             10,
-            {boxes->most_boxes, kBoxNumbers}};
+            {DType::f32, {boxes->most_boxes, kBoxNumbers}}};
   }
   if (const auto* images = std::get_if<ImageFolderSet>(&experiment.data.kind)) {
     return {{DType::u8, {2000, images->channels, images->image_size.at(0), images->image_size.at(1)}}, 10};
+  }
+  if (experiment.data.dataset == "segmentation_folder") {  // CamVid
+    return {{DType::u8, {367, 3, 180, 240}}, 11, {DType::u8, {180, 240}}};
   }
   const auto* settings = std::get_if<PhotographSet>(&experiment.data.kind);
   if (settings == nullptr) {
@@ -54,7 +62,7 @@ Kind kind_of(const Experiment& experiment) {
   const int64_t side = settings->patch_size / (settings->input == ModelInput::small ? settings->scale : 1);
   return {{DType::f32, {settings->patches, channels, side, side}},
           channels * settings->patch_size * settings->patch_size,
-          {channels, settings->patch_size, settings->patch_size}};
+          {DType::f32, {channels, settings->patch_size, settings->patch_size}}};
 }
 
 uint64_t planned_bytes(const graph::Graph& program) {
@@ -70,22 +78,24 @@ TEST_CASE("each experiment of the project can be planned") {
     if (entry.path().extension() != ".yaml") continue;
     INFO(entry.path().filename());
     const Experiment experiment = load_experiment(entry.path());
+    CHECK(resolved_yaml(parse_experiment(resolved_yaml(experiment), "again")) == resolved_yaml(experiment));
     const Kind kind = kind_of(experiment);
     const Shape sample(kind.samples.shape.begin() + 1, kind.samples.shape.end());
     std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, sample);
     std::vector<training::UpdateRule> rules = training::update_rules(parameters, experiment);
     const auto layout = training::lay_out(std::move(parameters), std::move(rules), 256);
     const std::unique_ptr<tasks::FrozenFeatures> frozen = training::load_frozen_of(experiment);
+    Schema schema;
+    schema.target() = fields::target_field(tasks::find(experiment.task).target_kind(), fields::numbered(kind.outputs));
+    if (!kind.target.shape.empty()) schema.target().type = kind.target;
     const training::ProgramContext context{
         .experiment = experiment,
         .layout = layout,
         .outputs = kind.outputs,
         .total_steps = 10,
         .buffers = training::lay_out(nn::model_buffers(experiment.model, sample), 256),
-        .frozen = frozen.get()};
-    Schema schema;
-    schema.target() = fields::target_field(tasks::find(experiment.task).target_kind(), fields::numbered(kind.outputs));
-    if (!kind.target.empty()) schema.target().type.shape = kind.target;
+        .frozen = frozen.get(),
+        .target = &schema.target()};
     Split split;
     split.samples = kind.samples;
     const graph::Graph step = training::training_program(context, training::split_type("train", schema, split));

@@ -10,6 +10,7 @@
 #include "training/fixtures.hpp"
 #include "training/predictions.hpp"
 #include "training/session.hpp"
+#include "training/model_samples.hpp"
 #include "training/transfer.hpp"
 
 using namespace gpunn;
@@ -71,7 +72,7 @@ TEST_CASE("a residual network of PyTorch's gives PyTorch's probabilities") {
   dataset.test.values = tensor(file, "fixture.samples").values;
   dataset.test.fields[kLabelField] = fields::class_values(std::vector<int32_t>(5));
   training::Session session = training::Session::open(experiment, std::move(dataset));
-  const auto start = training::find_start(experiment, training::sample_shape(session.dataset()));
+  const auto start = training::find_start(experiment, training::model_samples(session.dataset()));
   REQUIRE(start);
   session.initialise_from(*start);
   CHECK_THAT(

@@ -1,4 +1,5 @@
 // A training that starts from another's weights: the tensors that it takes or leaves, and the messages.
+#include "training/model_samples.hpp"
 #include "training/transfer.hpp"
 
 #include <gpunn/error.hpp>
@@ -41,7 +42,7 @@ std::vector<storage::StoredTensor> parameters_of(training::Session& session) {
 // What a session begins with.
 std::vector<storage::StoredTensor> start(const Experiment& experiment, std::string* said = nullptr) {
   training::Session session = training::Session::open(experiment);
-  const auto found = training::find_start(experiment, training::sample_shape(session.dataset()));
+  const auto found = training::find_start(experiment, training::model_samples(session.dataset()));
   if (found) session.initialise_from(*found);
   if (said != nullptr) *said = found->report.text();
   return parameters_of(session);

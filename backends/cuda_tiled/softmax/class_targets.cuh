@@ -39,6 +39,6 @@ struct PositionGroup {
 constexpr int kClassesAtOnce = 8;
 
 // From here on groups of four positions fill the GPU.
-constexpr int64_t kManyPositions = int64_t{1} << 18;
+constexpr int64_t kManyPositions = int64_t{1} << 17;
 
 }  // namespace gpunn::cuda_tiled

@@ -135,8 +135,8 @@ __global__ void __launch_bounds__(cuda::kThreads)
 
 // By the thread that has the results of a row.
 template <class T>
-__device__ __forceinline__ void store_row(const ClassTargets& targets, const T* scores, int64_t row, float largest,
-                                          float log_sum, float all, const EntropyOutputs& out) {
+__device__ __forceinline__ void store_entropy_row(const ClassTargets& targets, const T* scores, int64_t row,
+                                                  float largest, float log_sum, float all, const EntropyOutputs& out) {
   const int32_t named = targets.label[row];
   const float own = targets.counts(named) ? log_sum - (static_cast<float>(scores[named]) - largest) : 0.0F;
   out.loss[row] = loss_of(targets, named, own, all);
@@ -165,7 +165,7 @@ struct EntropyOfRow {
       all = sum_among<R::lanes>(all);
     }
     if (!row.there || row.lane != 0) return;
-    store_row(targets, x + row.row * row.columns, row.row, found.largest, log_sum, all, out);
+    store_entropy_row(targets, x + row.row * row.columns, row.row, found.largest, log_sum, all, out);
   }
 };
 
@@ -241,12 +241,12 @@ __global__ void __launch_bounds__(kLongRowThreads)
       });
       all = block_combined(all, 0.0F, sum_among<kWarp>);
     }
-    if (threadIdx.x == 0) store_row(targets, scores, row, sums.largest, log_sum, all, out);
+    if (threadIdx.x == 0) store_entropy_row(targets, scores, row, sums.largest, log_sum, all, out);
   }
 }
 
 template <class T>
-void run_positions(const ClassTargets& targets, const T* x, const EntropyOutputs& out, cudaStream_t stream) {
+void run_entropy_positions(const ClassTargets& targets, const T* x, const EntropyOutputs& out, cudaStream_t stream) {
   const ClassScores& shape = targets.entropy.shape;
   constexpr int kWidth = 4;
   const bool packed = shape.inner % kWidth == 0 && is_aligned(x, kWidth * sizeof(T)) &&
@@ -259,7 +259,7 @@ void run_positions(const ClassTargets& targets, const T* x, const EntropyOutputs
 }
 
 template <class T>
-void run_rows(const ClassTargets& targets, const T* x, const EntropyOutputs& out, cudaStream_t stream) {
+void run_entropy_rows(const ClassTargets& targets, const T* x, const EntropyOutputs& out, cudaStream_t stream) {
   const ClassScores& shape = targets.entropy.shape;
   const EntropyOfRow<T> op{targets, x, out};
   const int64_t rows = shape.outer, columns = shape.classes;
@@ -276,15 +276,15 @@ void run_rows(const ClassTargets& targets, const T* x, const EntropyOutputs& out
 }
 
 template <class T>
-void run_cross_entropy(const CrossEntropy& plan, cudaStream_t stream, const OpArgs& args) {
+void run_dense_cross_entropy(const CrossEntropy& plan, cudaStream_t stream, const OpArgs& args) {
   const ClassTargets targets{plan, args.in<int32_t>(1), plan.weighted ? args.in<float>(2) : nullptr};
   const EntropyOutputs out{args.out<float>(0), args.out<float>(1), args.out<float>(2)};
   if (plan.shape.positions() == 0) return;
-  if (plan.shape.inner == 1) return run_rows(targets, args.in<T>(0), out, stream);
-  run_positions(targets, args.in<T>(0), out, stream);
+  if (plan.shape.inner == 1) return run_entropy_rows(targets, args.in<T>(0), out, stream);
+  run_entropy_positions(targets, args.in<T>(0), out, stream);
 }
 
-CrossEntropy plan_cross_entropy(const OpDesc& desc) {
+CrossEntropy plan_dense_cross_entropy(const OpDesc& desc) {
   const CrossEntropy plan = dense_cross_entropy_of(desc);
   require(plan.shape.positions() < (int64_t{1} << 33), "wants fewer positions");
   return plan;
@@ -293,8 +293,8 @@ CrossEntropy plan_cross_entropy(const OpDesc& desc) {
 }  // namespace
 
 void add_dense_cross_entropy_kernels(TiledDevice& device) {
-  add_op(device, GPUNN_OP_CROSS_ENTROPY, "cross_entropy", plan_cross_entropy,
-         each_floating([](auto x) { return run_cross_entropy<decltype(x)>; }), Dtypes::floating,
+  add_op(device, GPUNN_OP_CROSS_ENTROPY, "cross_entropy", plan_dense_cross_entropy,
+         each_floating([](auto x) { return run_dense_cross_entropy<decltype(x)>; }), Dtypes::floating,
          Layouts::channels_last_too);
 }
 

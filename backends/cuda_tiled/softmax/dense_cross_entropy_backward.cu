@@ -184,7 +184,7 @@ struct SlopePlan {
 };
 
 template <class T>
-void run_cross_entropy_backward(const SlopePlan& plan, cudaStream_t stream, const OpArgs& args) {
+void run_dense_cross_entropy_backward(const SlopePlan& plan, cudaStream_t stream, const OpArgs& args) {
   const CrossEntropy& entropy = plan.entropy;
   if (entropy.shape.elements() == 0) return;
   const auto* weight = entropy.weighted ? args.in<float>(4) : nullptr;
@@ -197,7 +197,7 @@ void run_cross_entropy_backward(const SlopePlan& plan, cudaStream_t stream, cons
   run_positions_backward(in, args.in<T>(1), args.out<T>(0), stream);
 }
 
-SlopePlan plan_cross_entropy_backward(const OpDesc& desc) {
+SlopePlan plan_dense_cross_entropy_backward(const OpDesc& desc) {
   const SlopePlan plan{dense_cross_entropy_backward_of(desc)};
   const ClassScores& shape = plan.entropy.shape;
   require(shape.inner != 1 || shape.elements() < std::numeric_limits<int32_t>::max(), "is for fewer than 2^31 scores");
@@ -208,8 +208,8 @@ SlopePlan plan_cross_entropy_backward(const OpDesc& desc) {
 }  // namespace
 
 void add_dense_cross_entropy_backward_kernels(TiledDevice& device) {
-  add_op(device, GPUNN_OP_CROSS_ENTROPY_BACKWARD, "cross_entropy_backward", plan_cross_entropy_backward,
-         each_floating([](auto x) { return run_cross_entropy_backward<decltype(x)>; }, 1), Dtypes::floating,
+  add_op(device, GPUNN_OP_CROSS_ENTROPY_BACKWARD, "cross_entropy_backward", plan_dense_cross_entropy_backward,
+         each_floating([](auto x) { return run_dense_cross_entropy_backward<decltype(x)>; }, 1), Dtypes::floating,
          Layouts::channels_last_too);
 }
 

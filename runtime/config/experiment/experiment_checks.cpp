@@ -12,6 +12,8 @@
 #include "config/experiment/schema.hpp"
 #include "config/layer_names.hpp"
 #include "data/keys.hpp"
+#include "data/registry.hpp"
+#include "fields/kind.hpp"
 #include "tasks/losses.hpp"
 #include "tasks/task.hpp"
 #include "training/augmentation_keys.hpp"
@@ -82,6 +84,7 @@ class Checker {
   void check_task() {
     if (!sound("task")) return;
     const tasks::Task& task = tasks::find(e_.task);
+    check_learnt(task);
     const std::vector<std::string> known = tasks::monitor_names(task);
     const auto check_monitor = [&](const std::string& key, const std::string& monitor) {
       if (!sound(key) || std::ranges::find(known, monitor) != known.end()) return;
@@ -102,6 +105,33 @@ class Checker {
       diagnostics_.add(place("loss.type"), "the task " + e_.task + " has no loss " + tasks::name_of(e_.loss.type()) +
                                                "; it has " + join(fitting, ", "));
     }
+  }
+
+  // Data sets that are for one kind of field, and tasks that learn from such sets only.
+  void check_learnt(const tasks::Task& task) {
+    if (!sound("data.dataset") || e_.data.dataset.empty()) return;
+    const data::DatasetRow& row = data::find_dataset(e_.data.dataset);
+    if (row.origin == data::Origin::memory) return;
+    const std::string& wanted = e_.data.learnt;
+    if (row.learnt == wanted) return task.check_data(e_.data, given_, diagnostics_);
+    if (!row.learnt.empty()) {
+      std::vector<std::string> fitting;
+      for (const tasks::Task* other : tasks::all()) {
+        if (other->target_kind() == row.learnt) fitting.emplace_back(other->name());
+      }
+      diagnostics_.add(place("data.dataset"), "data.dataset " + row.name + " has " +
+                                                  std::string(fields::find(row.learnt).data()) + ", not for the task " +
+                                                  e_.task + "; set task: " + join(fitting, " or "));
+      return;
+    }
+    std::vector<std::string> fitting;
+    for (const data::DatasetRow& other : data::registry()) {
+      if (other.learnt == wanted) fitting.push_back(other.name);
+    }
+    if (fitting.empty()) return;
+    diagnostics_.add(place("data.dataset"), "the task " + e_.task + " learns from " +
+                                                std::string(fields::find(wanted).data()) + "; data.dataset " +
+                                                row.name + " has none. Choose " + join(fitting, ", "));
   }
 
   void check_mixup() {

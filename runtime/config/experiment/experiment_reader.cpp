@@ -104,6 +104,7 @@ class ExperimentReader {
 
   void set_task_defaults(Experiment& e) const {
     e.data.task = e.task;
+    e.data.learnt = tasks::find(e.task).target_kind();
     e.data.order_seed = e.seed;
     e.data.whole_images = !e.augmentation.resized_crop.empty();
     const std::string& telling = tasks::find(e.task).metrics().front().metric.name;

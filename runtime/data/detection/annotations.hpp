@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "tasks/detection/boxes.hpp"
+#include "fields/box.hpp"
 
 namespace gpunn::data {
 
 // A box as a file has it, not yet checked.
 struct NamedBox {
-  tasks::Box box;
+  fields::Box box;
   std::string category;
   bool difficult = false;
   bool crowd = false;

@@ -11,9 +11,9 @@
 #include <numeric>
 #include <utility>
 
+#include "common/parallel.hpp"
 #include "config/key_builders.hpp"
 #include "data/detection/box_source.hpp"
-#include "common/parallel.hpp"
 #include "data/registry.hpp"
 #include "data/room.hpp"
 
@@ -25,8 +25,8 @@ constexpr double kMostCanvas = 4096, kMostBoxesOfImage = 10000, kMostEpoch = 100
 
 void fit_boxes(const BoxedImage& boxed, const Shape& sample, std::span<float> boxes) {
   const double scale = fit_inside_scale(boxed.image, sample[2], sample[3]);
-  std::vector<tasks::TrueBox> objects = boxed.objects;
-  for (tasks::TrueBox& object : objects) object.box = Placement{.scale = scale}.of(object.box, boxed.image);
+  std::vector<fields::TrueBox> objects = boxed.objects;
+  for (fields::TrueBox& object : objects) object.box = Placement{.scale = scale}.of(object.box, boxed.image);
   write_boxes(objects, boxes);
 }
 
@@ -52,7 +52,7 @@ void append_bytes(std::vector<std::byte>& to, std::span<const T> values) {
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
-std::array<double, kObjectNumbers> numbers_of(const tasks::TrueBox& one) {
+std::array<double, kObjectNumbers> numbers_of(const fields::TrueBox& one) {
   const auto flag = [](bool is) { return is ? 1.0 : 0.0; };
   return {one.box.left,
           one.box.top,
@@ -75,7 +75,7 @@ void add_originals(Split& split, const BoxImages& images) {
     const BoxedImage& boxed = images.outline(i);
     const BoxedImage::Original original = boxed.original.value_or(BoxedImage::Original{
         .height = boxed.image.height, .width = boxed.image.width, .objects = boxed.objects, .order = i, .id = {}});
-    for (const tasks::TrueBox& one : original.objects) append_bytes<double>(objects.values, numbers_of(one));
+    for (const fields::TrueBox& one : original.objects) append_bytes<double>(objects.values, numbers_of(one));
     objects.offsets.push_back(objects.offsets.back() + std::ssize(original.objects));
     append_bytes<int64_t>(sizes.values, std::array{original.height, original.width, original.order});
     append_bytes<char>(ids.values, original.id);

@@ -21,7 +21,7 @@ uLong crc_with(uLong crc, const void* bytes, std::size_t count) {
 }
 
 uLong crc_with_boxes(uLong crc, const BoxedImage& image) {
-  for (const tasks::TrueBox& object : image.objects) {
+  for (const fields::TrueBox& object : image.objects) {
     const std::array<double, 5> values = {object.box.left, object.box.top, object.box.right, object.box.bottom,
                                           static_cast<double>(object.category)};
     crc = crc_with(crc, values.data(), sizeof(values));

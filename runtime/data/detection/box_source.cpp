@@ -14,8 +14,8 @@
 
 namespace gpunn::data {
 
-using tasks::Box;
-using tasks::TrueBox;
+using fields::Box;
+using fields::TrueBox;
 
 namespace {
 
@@ -115,9 +115,9 @@ void Canvas::draw(const BoxedImage& boxed, const Placement& place, const Region&
                    static_cast<double>(region.bottom)};
   for (TrueBox object : boxed.objects) {
     if (object.difficult || object.crowd) continue;  // what counts for nothing in an evaluation is not learnt
-    const Box whole = place.of(object.box, from), left_of_it = tasks::intersection(whole, bounds);
+    const Box whole = place.of(object.box, from), left_of_it = fields::intersection(whole, bounds);
     if (left_of_it.width() < kLeastCutSide || left_of_it.height() < kLeastCutSide) continue;
-    if (tasks::area_of(left_of_it) < kLeastCutShare * tasks::area_of(whole)) continue;
+    if (fields::area_of(left_of_it) < kLeastCutShare * fields::area_of(whole)) continue;
     object.box = left_of_it;
     objects_.push_back(object);
   }

@@ -23,7 +23,7 @@ struct Placement {
   double height_of(const Image& image) const;
   double width_of(const Image& image) const;
   // Of a box of an image.
-  tasks::Box of(const tasks::Box& box, const Image& image) const;
+  fields::Box of(const fields::Box& box, const Image& image) const;
 };
 
 // The part of a canvas that is drawn on.
@@ -41,15 +41,15 @@ class Canvas {
   Region whole() const { return {0, 0, image_.height, image_.width}; }
   Image& image() { return image_; }
   const Image& image() const { return image_; }
-  const std::vector<tasks::TrueBox>& objects() const { return objects_; }
+  const std::vector<fields::TrueBox>& objects() const { return objects_; }
 
  private:
   Image image_;
-  std::vector<tasks::TrueBox> objects_;
+  std::vector<fields::TrueBox> objects_;
 };
 
 // Writes boxes as the kind "boxes" has them; room.size() / kBoxNumbers of them at most, the first ones.
-void write_boxes(std::span<const tasks::TrueBox> objects, std::span<float> room);
+void write_boxes(std::span<const fields::TrueBox> objects, std::span<float> room);
 
 // Varied samples of some images for training. All that is random is a function of the step and the row.
 class BoxSource : public BatchSource {

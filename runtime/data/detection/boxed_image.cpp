@@ -11,15 +11,15 @@
 #include <utility>
 
 #include "common/host_memory.hpp"
+#include "common/parallel.hpp"
 #include "common/text.hpp"
 #include "data/images/exif.hpp"
 #include "data/pack/files.hpp"
-#include "common/parallel.hpp"
 
 namespace gpunn::data {
 
-using tasks::Box;
-using tasks::TrueBox;
+using fields::Box;
+using fields::TrueBox;
 
 namespace {
 
@@ -171,7 +171,7 @@ std::vector<TrueBox> checked_boxes(const AnnotatedImage& annotated, int64_t heig
     if (box.left < -kRounding || box.top < -kRounding || box.right > w + kRounding || box.bottom > h + kRounding) {
       ++repairs.clipped;
     }
-    box = tasks::intersection(box, {0, 0, w, h});
+    box = fields::intersection(box, {0, 0, w, h});
     if (std::ranges::any_of(boxes, [&](const TrueBox& other) { return same(other, found); })) {
       ++repairs.twice;
       continue;

@@ -8,7 +8,7 @@
 #include "data/damaged_files.hpp"
 #include "data/detection/annotations.hpp"
 #include "data/images/image.hpp"
-#include "tasks/detection/boxes.hpp"
+#include "fields/box.hpp"
 
 namespace gpunn::data {
 
@@ -16,12 +16,12 @@ namespace gpunn::data {
 struct BoxedImage {
   std::string name;
   Image image;
-  std::vector<tasks::TrueBox> objects = {};
+  std::vector<fields::TrueBox> objects = {};
   double scale = 1;  // its pixels for each pixel of the file
   // What its file has: its size, and its boxes as they are written, in pixels of the file. None: what is above.
   struct Original {
     int64_t height = 0, width = 0;
-    std::vector<tasks::TrueBox> objects;
+    std::vector<fields::TrueBox> objects;
     int64_t order = 0;  // AnnotatedImage's
     std::string id;     // likewise
   };
@@ -41,13 +41,13 @@ struct BoxRepairs {
 
 // The boxes of an image of this size that can be learnt: corners in order, clipped to the image, none without area,
 // none twice. `classes` are sorted by their numbers. Throws Error where a box has a class that is not among them.
-std::vector<tasks::TrueBox> checked_boxes(const AnnotatedImage& annotated, int64_t height, int64_t width,
-                                          const std::vector<std::string>& classes, BoxRepairs& repairs);
+std::vector<fields::TrueBox> checked_boxes(const AnnotatedImage& annotated, int64_t height, int64_t width,
+                                           const std::vector<std::string>& classes, BoxRepairs& repairs);
 
 // The boxes that an evaluation counts: all finite ones as the file has them, in pixels of an image of this size. They
 // are neither clipped nor left out, as COCO's and VOC's evaluators do neither.
-std::vector<tasks::TrueBox> counted_boxes(const AnnotatedImage& annotated, int64_t height, int64_t width,
-                                          const std::vector<std::string>& classes);
+std::vector<fields::TrueBox> counted_boxes(const AnnotatedImage& annotated, int64_t height, int64_t width,
+                                           const std::vector<std::string>& classes);
 
 // The classes of all boxes, sorted by name, where the file does not list any.
 std::vector<std::string> classes_of(const Annotations& annotations);

@@ -14,7 +14,7 @@ using nlohmann::json;
 
 namespace {
 
-tasks::Box box_of(const CocoEntry& annotation) {
+fields::Box box_of(const CocoEntry& annotation) {
   const json& b = annotation.member("bbox");
   if (!b.is_array() || b.size() != 4 || !std::ranges::all_of(b, [](const json& x) { return x.is_number(); })) {
     annotation.fail("bbox: expected [x, y, width, height], found " + b.dump());

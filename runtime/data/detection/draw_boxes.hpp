@@ -5,13 +5,13 @@
 #include <string>
 
 #include "data/images/image.hpp"
-#include "tasks/detection/boxes.hpp"
+#include "fields/box.hpp"
 
 namespace gpunn::data {
 
 // A box that is shown, with what is written at its top.
 struct ShownBox {
-  tasks::Box box;
+  fields::Box box;
   std::string text;
   int64_t category = 0;  // decides on the colour
   bool dashed = false;

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <utility>
 
+#include "common/parallel.hpp"
 #include "config/key_builders.hpp"
 #include "data/detection/box_dataset.hpp"
 #include "data/digits/digits.hpp"
-#include "common/parallel.hpp"
 #include "data/philox_source.hpp"
 #include "data/registry.hpp"
 #include "data/synthetic.hpp"
@@ -18,7 +18,7 @@ namespace gpunn::data {
 
 namespace {
 
-using tasks::Box;
+using fields::Box;
 
 constexpr int64_t kTrainCanvases = 2000, kTestCanvases = 400, kUsualCanvas = 128;
 constexpr uint64_t kBlocksOfCanvas = 1 << 14;
@@ -69,9 +69,9 @@ bool put_digit(const DigitPool& pool, std::size_t index, PhiloxSource& random, B
     const int64_t left = anywhere(ink.left, ink.right, width), top = anywhere(ink.top, ink.bottom, height);
     const auto x = static_cast<double>(left), y = static_cast<double>(top);
     const Box box{ink.left + x, ink.top + y, ink.right + x, ink.bottom + y};
-    const auto hides = [&](const tasks::TrueBox& other) {
-      const double shared = tasks::area_of(tasks::intersection(box, other.box));
-      return shared > kMostOverlap * std::min(tasks::area_of(box), tasks::area_of(other.box));
+    const auto hides = [&](const fields::TrueBox& other) {
+      const double shared = fields::area_of(fields::intersection(box, other.box));
+      return shared > kMostOverlap * std::min(fields::area_of(box), fields::area_of(other.box));
     };
     if (std::ranges::any_of(canvas.objects, hides)) continue;
     const auto channels = static_cast<std::size_t>(canvas.image.channels);

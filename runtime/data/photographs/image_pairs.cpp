@@ -286,14 +286,6 @@ void check_photographs(const DataConfig& config, const config::GivenKeys& given,
                                                   std::to_string(settings.scale) + "), found " +
                                                   std::to_string(settings.patch_size));
   }
-  if (given.sound("data.scale") && given.sound("task") && (settings.scale == 1) != (config.task == "style_transfer")) {
-    found.add(given.place("data.scale"), config.task == "style_transfer"
-                                             ? "data.scale: images that are painted keep their size; set it to 1"
-                                             : "data.scale: expected at least 2, found 1");
-  }
-  if (config.task == "style_transfer" && given.sound("data.colours") && settings.colours != ColourPlanes::rgb) {
-    found.add(given.place("data.colours"), "data.colours: images that are painted are in colours; set it to rgb");
-  }
   if (given.sound("data.patches") && given.sound("data.batch_size") && settings.patches < config.batch_size) {
     found.add(given.place("data.patches"),
               "data.patches (" + std::to_string(settings.patches) +

@@ -155,7 +155,7 @@ config::KindOf<DataConfig> segmentation_keys() {
   using namespace config;
   using S = SegmentationSet;
   return with_sized_keys<S>(keys_of_set<S>(
-      text("images", &S::images, "The folder of the pictures, below `path` or a folder of a part."),
+      optional(text("images", &S::images, "The folder of the pictures, below `path` or a folder of a part.")),
       optional(
           text("maps", &S::maps,
                "The folder of the label maps, likewise. Default: folders with files of the same names are compared.")),

@@ -130,7 +130,8 @@ struct BoxSet {
 
 // The section `data` of an experiment.
 struct DataConfig {
-  std::string task = "classification";  // the experiment's; no key of its own
+  std::string task = "classification";  // the experiment's, for messages; no key of its own
+  std::string learnt = "class";         // the kind of field that the task learns; no key of its own
   uint64_t order_seed = 1;              // likewise: of what is drawn anew for each training step
   bool whole_images = false;            // likewise: samples are cut anew from images of all sizes
   std::string dataset;                  // mnist, cifar10, ...; or the user's own: image_folder, hdf5, csv

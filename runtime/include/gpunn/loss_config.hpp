@@ -37,12 +37,14 @@ struct BinaryCrossEntropy {
   static constexpr const char* kName = "binary_cross_entropy";
 };
 
+// `loss.type: hinge`
 struct Hinge {
   static constexpr const char* kName = "hinge";
   double margin = 1;  // by how much the label's output has to lead
   int64_t power = 1;  // 1 or 2, of what is missing
 };
 
+// `loss.type: huber`
 struct Huber {
   static constexpr const char* kName = "huber";
   double delta = 1;  // squares up to here, distances beyond

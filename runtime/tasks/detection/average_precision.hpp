@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "tasks/detection/boxes.hpp"
+#include "tasks/detection/detections.hpp"
 
 namespace gpunn::tasks {
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tasks/detection/boxes.hpp"
+#include "tasks/detection/detections.hpp"
 #include "tasks/evaluated_rows.hpp"
 
 namespace gpunn::tasks {

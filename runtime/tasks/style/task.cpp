@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/registry.hpp"
 #include "tasks/image_task.hpp"
 #include "tasks/super_resolution/image_quality.hpp"
 #include "tasks/super_resolution/image_report.hpp"
@@ -52,6 +53,15 @@ class StyleTransfer : public ImageTask {
   std::span<const LossKind> losses() const override {
     static constexpr std::array kinds = {LossKind::style};
     return kinds;
+  }
+  void check_data(const DataConfig& data, const config::GivenKeys& given, config::Diagnostics& found) const override {
+    const PhotographSet settings = data::settings_for<PhotographSet>(data);
+    if (given.sound("data.scale") && settings.scale != 1) {
+      found.add(given.place("data.scale"), "data.scale: images that are painted keep their size; set it to 1");
+    }
+    if (given.sound("data.colours") && settings.colours != ColourPlanes::rgb) {
+      found.add(given.place("data.colours"), "data.colours: images that are painted are in colours; set it to rgb");
+    }
   }
   void require_output(const graph::Graph& g, const TaskContext& c, const ModelOutputs& outputs) const override {
     if (gives_images(g, c, outputs)) return;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/registry.hpp"
 #include "tasks/image_task.hpp"
 #include "tasks/super_resolution/image_quality.hpp"
 #include "tasks/super_resolution/image_report.hpp"
@@ -32,6 +33,10 @@ class SuperResolution : public ImageTask {
     return kinds;
   }
 
+  void check_data(const DataConfig& data, const config::GivenKeys& given, config::Diagnostics& found) const override {
+    if (!given.sound("data.scale") || data::settings_for<PhotographSet>(data).scale != 1) return;
+    found.add(given.place("data.scale"), "data.scale: expected at least 2, found 1");
+  }
   void require_output(const Graph& g, const TaskContext& c, const ModelOutputs& outputs) const override {
     if (gives_images(g, c, outputs)) return;
     const LayerSpec& last = c.experiment.model.output_layer();

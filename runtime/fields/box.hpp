@@ -1,11 +1,11 @@
+// Boxes around objects.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <vector>
 
-namespace gpunn::tasks {
+namespace gpunn::fields {
 
 // An upright rectangle in pixels: x grows to the right, y downwards, and (0, 0) is the corner of the first pixel.
 struct Box {
@@ -26,28 +26,6 @@ struct TrueBox {
   // COCO: the annotation's id is 0. pycocotools takes this id for "finds nothing", so a detection of the object is
   // wrong.
   bool has_id_zero = false;
-};
-
-// An object that a model finds.
-struct Detection {
-  Box box;
-  int64_t category = 0;
-  double score = 0;
-};
-
-// What is there and what is found, of one image.
-struct DetectionImage {
-  std::vector<TrueBox> objects;
-  std::vector<Detection> detections;
-  int64_t order = 0;  // COCO takes images by rising id: equal scores keep this order
-};
-
-// An evaluated image as its file has it.
-struct TrueImage {
-  std::vector<TrueBox> objects;  // in pixels of the file
-  double height = 0, width = 0;  // of the file
-  double scale = 1;              // pixels of the sample for each pixel of the file
-  int64_t order = 0;             // DetectionImage's
 };
 
 // VOC counts pixels: a box from 3 to 3 is one wide, as if sides were longer by 1. Else a box from 3 to 4 is.
@@ -75,11 +53,4 @@ inline double overlap_of(const Box& a, const Box& b, PixelRule rule = PixelRule:
   return all > 0 ? common / all : 0;
 }
 
-// Whether a detection lies within a crowd of its class by at least this share.
-inline bool is_within_crowd(const Detection& found, const std::vector<TrueBox>& objects, double least) {
-  return std::ranges::any_of(objects, [&](const TrueBox& object) {
-    return object.crowd && object.category == found.category && share_within(found.box, object.box) >= least;
-  });
-}
-
-}  // namespace gpunn::tasks
+}  // namespace gpunn::fields
