@@ -1,5 +1,6 @@
 #include <gpunn/error.hpp>
 #include <gpunn/evaluation.hpp>
+#include <gpunn/segmentation.hpp>
 
 #include <cmath>
 #include <memory>
@@ -35,7 +36,8 @@ void add_eval(CommandLine& line) {
     std::filesystem::path model;
     std::string backend, data;
     std::vector<std::string> settings;
-    bool confusion = false;
+    bool confusion = false, full_size = false;
+    FullSize tiles;
   };
   auto options = std::make_shared<Options>();
   Verb verb =
@@ -43,12 +45,15 @@ void add_eval(CommandLine& line) {
                             {"gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z",
                              "gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z --confusion",
                              "gpunn eval runs/lenet_mnist/2025-01-02T03-04-05Z/last.h5 --backend cpu --json",
-                             "gpunn eval lenet.onnx --data experiments/lenet_mnist.yaml"});
+                             "gpunn eval lenet.onnx --data experiments/lenet_mnist.yaml",
+                             "gpunn eval runs/unet_camvid/2025-01-02T03-04-05Z --full-size"});
   verb.add_option("model", options->model, "A run folder (its best checkpoint), a checkpoint or an ONNX file")
       .required()
       .type_name("RUN|CHECKPOINT|ONNX");
   verb.add_flag("--confusion", options->confusion,
                 "Also print the confusion matrix: rows by their class and the predicted class");
+  add_full_size_options(verb, options->full_size, options->tiles.overlap,
+                        "Evaluate label maps in the size of their files: the model gets each picture in tiles");
   add_data_option(verb, options->data);
   add_backend_option(verb, options->backend);
   add_model_settings(verb, options->settings);
@@ -57,7 +62,8 @@ void add_eval(CommandLine& line) {
     line.action = [&line, options] {
       const TrainedModel model{options->model, model_overrides(options->settings, options->backend, options->data)};
       Quiet announcements;
-      const ClassEvalReport report = evaluate_classes(model, 0, &announcements);
+      const ClassEvalReport report = options->full_size ? evaluate_full_size(model, options->tiles, &announcements)
+                                                        : evaluate_classes(model, 0, &announcements);
       const EvalReport& total = report.total;
       if (line.json) {
         print_json(to_json(report, options->confusion));

@@ -51,6 +51,16 @@ void add_data_option(Verb verb, std::string& data) {
       .type_name("NAME|EXPERIMENT");
 }
 
+void add_full_size_options(Verb verb, bool& full_size, std::optional<int64_t>& overlap, const std::string& help) {
+  constexpr int64_t kMostOverlap = 4096;
+  verb.add_flag("--full-size", full_size, help);
+  verb.add_option("--overlap", overlap,
+                  "Pixels on each side of a tile that are computed and not used. Default: an eighth of the tile's side")
+      .range(0, kMostOverlap)
+      .type_name("N")
+      .needs("--full-size");
+}
+
 void add_experiment_options(const Verb& verb, ExperimentOptions& options) {
   add_experiment_settings(verb, options);
   add_backend_option(verb, options.backend);

@@ -40,6 +40,8 @@ void add_input_shape_option(Verb verb, std::vector<std::string>& settings);
 // --set and --input-shape, of a verb that takes a trained model.
 void add_model_settings(const Verb& verb, std::vector<std::string>& settings);
 void add_data_option(Verb verb, std::string& data);
+// --full-size and --overlap, of a verb that gives pictures to a model of the task segmentation.
+void add_full_size_options(Verb verb, bool& full_size, std::optional<int64_t>& overlap, const std::string& help);
 
 // Parses numbers of rows, as "1,8,64". Throws Error(usage) for another text.
 std::vector<int64_t> batch_sizes(const std::string& text);

@@ -114,6 +114,8 @@ void add_predict(CommandLine& line) {
     std::filesystem::path drawn, coco;
     std::vector<std::filesystem::path> annotations;
     int64_t least_score = 30;
+    bool full_size = false;
+    FullSize tiles;
     bool is_stdin() const { return request.inputs.size() == 1 && request.inputs.front() == "-"; }
   };
   auto options = std::make_shared<Options>();
@@ -157,6 +159,8 @@ void add_predict(CommandLine& line) {
   verb.add_option("--coco", options->coco,
                   "Detection and segmentation: write the boxes or label maps as a file of COCO's results")
       .type_name("FILE.json");
+  add_full_size_options(verb, options->full_size, options->tiles.overlap,
+                        "Segmentation: the model gets each image in tiles, instead of the whole scaled to one sample");
   add_damaged_option(verb, options->request.damaged);
   verb.add_option("--annotations", options->annotations,
                   "COCO's annotations with the ids of the images and categories for --coco; may be repeated. Default: "
@@ -169,8 +173,12 @@ void add_predict(CommandLine& line) {
   add_json_flag(verb, line);
   verb.callback([&line, options] {
     line.action = [&line, options] {
-      const PredictRequest each{
-          .inputs = {}, .rows = {}, .top_k = options->request.top_k, .damaged = options->request.damaged};
+      if (options->full_size) options->request.full_size = options->tiles;
+      const PredictRequest each{.inputs = {},
+                                .rows = {},
+                                .top_k = options->request.top_k,
+                                .full_size = options->request.full_size,
+                                .damaged = options->request.damaged};
       if (!options->watched.empty()) {
         StopSignal stop;  // before the threads start, since they must not receive the signal
         const Model model = load_for_lines(options->model, options->settings, options->backend);

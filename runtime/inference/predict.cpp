@@ -11,6 +11,7 @@
 #include "common/parallel.hpp"
 #include "data/damaged_files.hpp"
 #include "data/images/image.hpp"
+#include "inference/full_size.hpp"
 #include "inference/image_sample.hpp"
 #include "inference/sample_files.hpp"
 #include "tasks/task.hpp"
@@ -111,6 +112,33 @@ Decoded on_image(Decoded decoded, data::ImageSides image, const Field& input) {
   return decoded;
 }
 
+// Each image by itself, in tiles.
+std::vector<Prediction> predict_by_tiles(const Model& model, std::span<const FileSample> samples,
+                                         const PredictRequest& request, data::DamagedFiles& damaged) {
+  const tasks::Task& task = tasks::find(model.info().task);
+  std::vector<Prediction> predictions;
+  for (const FileSample& sample : samples) {
+    if (sample.image.empty()) throw Error(sample.source + ": tiles are of image files", ExitCode::usage);
+    data::Image picture;
+    const auto read = [&](std::string* damage) { picture = data::read_image_file(sample.image, damage); };
+    if (!damaged.sound(sample.image, read)) continue;
+    LabelMap map = inference::map_of_picture(model, picture, *request.full_size);
+    const std::vector<float> classes(map.classes.begin(), map.classes.end());
+    Decoded decoded = task.decode({.values = classes,
+                                   .shape = {map.height, map.width},
+                                   .names = model.info().fields.target().names,
+                                   .top = std::max(request.top_k, task.answers().least)});
+    predictions.push_back({.source = sample.source,
+                           .top = std::move(decoded.classes),
+                           .values = {},
+                           .label = sample.label,
+                           .boxes = {},
+                           .image_id = sample.image_id,
+                           .map = std::move(map)});
+  }
+  return predictions;
+}
+
 void require_answerable(const PredictRequest& request) {
   if (request.inputs.empty() && request.rows.empty()) {
     throw Error("nothing to predict: give files, or --row N for rows of the test set", ExitCode::usage);
@@ -142,6 +170,10 @@ std::vector<Prediction> predict(const Model& model, const PredictRequest& reques
 
   std::vector<Prediction> predictions;
   data::DamagedFiles damaged(request.damaged);
+  if (request.full_size) {
+    predictions = predict_by_tiles(model, samples, request, damaged);
+    samples.clear();
+  }
   Shape shape = batch_shape(input.type.shape, 0);
   for (std::size_t first = 0, count = 0; first < samples.size(); first += count) {
     auto rows = std::span(samples).subspan(first, std::min(largest, samples.size() - first));

@@ -7,7 +7,9 @@
 #include <bitset>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "common/parallel.hpp"
@@ -17,9 +19,8 @@
 #include "data/own_data.hpp"
 #include "data/pack/files.hpp"
 #include "data/registry.hpp"
-#include "data/segmentation/coco_masks.hpp"
 #include "data/segmentation/map_classes.hpp"
-#include "data/segmentation/map_files.hpp"
+#include "data/segmentation/mapped_pictures.hpp"
 #include "data/sized_images.hpp"
 
 namespace gpunn::data {
@@ -30,66 +31,8 @@ namespace {
 
 constexpr int64_t kMapsAtATime = 8;
 
-// A picture, and where its map is: in a file, or drawn from the objects of an annotation.
-struct MappedPicture {
-  fs::path picture = {}, map = {};
-  const MaskedImage* objects = nullptr;
-};
-
-struct MappedParts {
-  std::vector<MappedPicture> train, validation, test;
-  MaskedImages train_objects, test_objects;  // that the pictures refer to
-  std::vector<std::string> notes;
-
-  std::array<std::pair<const std::vector<MappedPicture>*, Split Dataset::*>, 3> all() const {
-    return {{{&train, &Dataset::train}, {&validation, &Dataset::validation}, {&test, &Dataset::test}}};
-  }
-};
-
-std::vector<MappedPicture> pictures_of(const MaskedImages& images) {
-  std::vector<MappedPicture> pictures;
-  for (const MaskedImage& image : images.images) pictures.push_back({.picture = image.file, .objects = &image});
-  return pictures;
-}
-
-// Into `parts`, whose pictures refer to its objects.
-void find_parts(const DataConfig& config, const SegmentationSet& settings, MappedParts& parts) {
-  if (settings.instances.empty()) {
-    MapFiles found = find_map_files(config, settings);
-    const auto take = [](const std::vector<MapPair>& pairs, std::vector<MappedPicture>& pictures) {
-      for (const MapPair& pair : pairs) pictures.push_back({.picture = pair.picture, .map = pair.map});
-    };
-    take(found.train, parts.train);
-    take(found.validation, parts.validation);
-    take(found.test, parts.test);
-    parts.notes = std::move(found.notes);
-    return;
-  }
-  const auto read = [&](const fs::path& json, const fs::path& root) {
-    MaskedImages images = read_coco_masks(json, settings.images.empty() ? root : root / settings.images);
-    parts.notes.insert(parts.notes.end(), images.notes.begin(), images.notes.end());
-    return images;
-  };
-  parts.train_objects = read(settings.instances, config.path);
-  parts.train = pictures_of(parts.train_objects);
-  if (settings.test_instances.empty()) return;
-  parts.test_objects = read(settings.test_instances, config.test_path.empty() ? config.path : config.test_path);
-  if (parts.test_objects.class_ids != parts.train_objects.class_ids) {
-    throw Error(settings.test_instances.string() + ": its categories are not those of " + settings.instances.string());
-  }
-  parts.test = pictures_of(parts.test_objects);
-}
-
-ImageSides sides_of(const fs::path& picture) {
-  return sides_of_image(files::read(picture, kMostImageFileBytes).bytes(), picture);
-}
-
-std::string size_text(const ImageSides& sides) {
-  return std::to_string(sides.height) + " by " + std::to_string(sides.width);
-}
-
 // Throws Error, with the sizes, if pictures that are not scaled have several.
-ImageSides common_size(const MappedParts& parts, const fs::path& root) {
+ImageSides common_size(const MappedPictures& parts, const fs::path& root) {
   constexpr std::size_t kMostSizes = 6;
   std::map<std::pair<int64_t, int64_t>, int64_t> counts;
   std::optional<ImageSides> first;
@@ -112,7 +55,7 @@ ImageSides common_size(const MappedParts& parts, const fs::path& root) {
       texts.push_back("and " + std::to_string(counts.size() - kMostSizes) + " more");
       break;
     }
-    texts.push_back(size_text({sides.first, sides.second}) + " (" + std::to_string(count) +
+    texts.push_back(std::to_string(sides.first) + " by " + std::to_string(sides.second) + " (" + std::to_string(count) +
                     (count == 1 ? " picture)" : " pictures)"));
   }
   throw Error(root.string() + ": the pictures have " + std::to_string(counts.size()) + " sizes, in rows by columns: " +
@@ -123,8 +66,8 @@ ImageSides common_size(const MappedParts& parts, const fs::path& root) {
 using UsedIds = std::bitset<256>;
 
 // Reads the maps of a part, as their files have the ids, in the size of the samples. `used` gets the ids of each.
-FieldValues read_maps(const std::vector<MappedPicture>& pictures, const ImageSides& size, const ImageFit& fit,
-                      const ColourTable* colours, std::vector<UsedIds>& used) {
+FieldValues read_maps(const MappedPictures& all, const std::vector<MappedPicture>& pictures, const ImageSides& size,
+                      const ImageFit& fit, std::vector<UsedIds>& used) {
   const int64_t rows = std::ssize(pictures);
   FieldValues values{.type = {DType::u8, {rows, size.height, size.width}}, .values = {}};
   require_memory(values.type.bytes(), "the label maps", "set data.image_size to a smaller size");
@@ -140,12 +83,7 @@ FieldValues read_maps(const std::vector<MappedPicture>& pictures, const ImageSid
       } catch (const Error&) {  // data.damaged decides about the picture
         if (one.objects != nullptr) continue;
       }
-      const LabelMap map = one.objects != nullptr ? map_of_objects(*one.objects, sides->height, sides->width)
-                                                  : read_label_map(one.map, colours);
-      if (sides && (map.height != sides->height || map.width != sides->width)) {
-        throw Error(one.map.string() + ": the map has " + size_text({map.height, map.width}) + " pixels, its picture " +
-                    one.picture.string() + " " + size_text(*sides) + ", in rows by columns; they must be equal");
-      }
+      const LabelMap map = all.map_of(one, sides);
       for (const uint8_t id : map.ids) used[row].set(id);
       const LabelMap fitted = fitted_map(map, size.height, size.width, fit);
       std::memcpy(values.values.data() + row * fitted.ids.size(), fitted.ids.data(), fitted.ids.size());
@@ -154,10 +92,16 @@ FieldValues read_maps(const std::vector<MappedPicture>& pictures, const ImageSid
   return values;
 }
 
+FieldValues numbers_from(int64_t first, int64_t rows) {
+  std::vector<int64_t> numbers(static_cast<std::size_t>(rows));
+  std::iota(numbers.begin(), numbers.end(), first);
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(numbers));
+  return {.type = {DType::i64, {rows}}, .values = {bytes.begin(), bytes.end()}};
+}
+
 Dataset read_segmentation_folder(const DataConfig& config) {
   const SegmentationSet settings = settings_for<SegmentationSet>(config);
-  MappedParts parts;
-  find_parts(config, settings, parts);
+  const MappedPictures parts(config);
   Dataset set;
   set.name = "segmentation_folder";
   set.source = config.path.string();
@@ -166,8 +110,6 @@ Dataset read_segmentation_folder(const DataConfig& config) {
   const ImageSides size =
       scaled ? ImageSides{settings.image_size[0], settings.image_size[1]} : common_size(parts, config.path);
   const ImageFit fit = {.crop = scaled, .shorter_side = settings.shorter_side};
-  const std::optional<ColourTable> colours =
-      settings.colour_table.empty() ? std::nullopt : std::optional(read_colour_table(settings.colour_table));
   ImageDecoder decoder(settings, config.path, config.damaged);
   std::vector<fs::path> train_files;
   std::size_t count = 0;
@@ -180,14 +122,15 @@ Dataset read_segmentation_folder(const DataConfig& config) {
   for (const auto& [pictures, split] : parts.all()) {
     if (pictures->empty()) continue;
     std::vector<UsedIds> used;
-    (set.*split).fields["map"] = read_maps(*pictures, size, fit, colours ? &*colours : nullptr, used);
+    (set.*split).fields["map"] = read_maps(parts, *pictures, size, fit, used);
+    (set.*split).fields[kFileNumbersField] = numbers_from(std::ssize(maps), std::ssize(*pictures));
     used_by_all.insert(used_by_all.end(), used.begin(), used.end());
     for (const MappedPicture& one : *pictures) maps.push_back(one.map.empty() ? one.picture : one.map);
   }
   UsedIds used;
   for (const UsedIds& one : used_by_all) used |= one;
   const MapClasses classes = settings.instances.empty()
-                                 ? classes_of_maps(config, settings, colours ? &*colours : nullptr, used, set.notes)
+                                 ? classes_of_maps(config, settings, parts.colours(), used, set.notes)
                                  : MapClasses::of(parts.train_objects.classes, parts.train_objects.class_ids);
   for (std::size_t i = 0; i < maps.size(); ++i) classes.require(used_by_all[i], maps[i]);
   for (const auto& [pictures, split] : parts.all()) {

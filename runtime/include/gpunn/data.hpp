@@ -34,11 +34,14 @@ inline constexpr const char* kImagesField = "images";
 inline constexpr int64_t kImageNumbers = 3;
 // u8, ragged: COCO's image id as JSON. Only if the annotations have ids.
 inline constexpr const char* kImageIdsField = "image_ids";
+// i64 [rows], of pictures with label maps in files: the number of a row's file in the data source's own list, by which
+// the source finds the file again. It is not in the schema either.
+inline constexpr const char* kFileNumbersField = "file_numbers";
 
 // One part of a data set, in host memory.
 struct Split {
-  TensorType samples;                   // u8, f32 or f64 [rows, C, H, W] or [rows, features]
-  std::vector<std::byte> values;        // samples.bytes()
+  TensorType samples;                         // u8, f32 or f64 [rows, C, H, W] or [rows, features]
+  std::vector<std::byte> values;              // samples.bytes()
   std::map<std::string, FieldValues> fields;  // by name: all but the first input
   // Replaces `values`: packed samples in the caller's memory, which must not change. They are copied to the device
   // once, or batch by batch if the data is streamed.
@@ -87,10 +90,10 @@ struct Dataset {
   // user's own validation part. No rows without either.
   Split validation;
   EvaluationPart evaluated = EvaluationPart::test;  // what `test` holds; a session's data set may hold the other part
-  Schema fields;                     // what the samples are
-  std::vector<std::string> notes;    // for the user: what was changed while reading the files
-  bool from_registry = false;        // a published set without files here: load_sizes() takes the registry's sizes
-  DataDigest digest;                 // of the parts as they were loaded; no rows: not computed
+  Schema fields;                                    // what the samples are
+  std::vector<std::string> notes;                   // for the user: what was changed while reading the files
+  bool from_registry = false;  // a published set without files here: load_sizes() takes the registry's sizes
+  DataDigest digest;           // of the parts as they were loaded; no rows: not computed
   // Replaces the values and targets of `train`: the calling program supplies batches while it trains. `train` has the
   // type of the samples and the largest number of rows in an epoch.
   std::shared_ptr<BatchSource> batches = {};

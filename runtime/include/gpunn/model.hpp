@@ -83,6 +83,13 @@ struct LabelMap {
   std::vector<float> probabilities = {};  // [classes of the model, height, width]; empty: not asked for
 };
 
+// How an image of any size is given to a model: in tiles of the size of its images.
+struct FullSize {
+  // Rows and columns on each side of a tile that are computed and not used, except at the picture's border. Default: an
+  // eighth of the tile's, so that neighbours share a quarter.
+  std::optional<int64_t> overlap = {};
+};
+
 // The outputs of a row, decoded by the task.
 struct Decoded {
   std::vector<ClassProbability> classes;  // of a classification or a multi-label task: the most probable first

@@ -220,6 +220,8 @@ struct PredictRequest {
   std::vector<std::filesystem::path> inputs;
   std::vector<int64_t> rows;  // rows of the test split, which is then read
   int64_t top_k = 3;
+  // Of a segmentation: each image goes in tiles, as in segment_image(). Empty: as one sample.
+  std::optional<FullSize> full_size = {};
   Damaged damaged = Damaged::error;
   DamagedListener on_damaged = {};  // without it, Damaged::error throws once all others are answered
 };
