@@ -214,6 +214,10 @@ void require_augmentable(const Experiment& experiment, const Dataset& dataset) {
   const AugmentationConfig& a = experiment.augmentation;
   const Shape& shape = dataset.train.samples.shape;
   const auto fail = [&](const std::string& message) { throw ConfigError({{a.where, message}}); };
+  if ((a.mixup > 0 || a.cutmix > 0) && dataset.fields.of(Role::input).size() > 1) {
+    fail("augmentation." + std::string(a.mixup > 0 ? "mixup" : "cutmix") + " mixes samples of one input; those of '" +
+         dataset.name + "' have several: leave it out");
+  }
   if (a.cutmix > 0 && shape.size() != 4) {
     fail("augmentation.cutmix is for images, [rows, C, H, W]; the samples of '" + dataset.name + "' are " +
          to_string(dataset.train.samples) + ": leave it out, or give mixup");

@@ -92,7 +92,7 @@ ValueId add_field_of_batch(Graph& g, const DeviceField& field, ValueId rows) {
     const ValueId scaled = g.add1(GPUNN_OP_MUL, "batch." + field.name, {}, {pixels, numbers("scale")});
     return g.add1(GPUNN_OP_ADD, "batch." + field.name, {}, {scaled, numbers("shift")});
   }
-  if (type.dtype == DType::f32 || type.dtype == DType::i32) return rows;
+  if (field.is_input || type.dtype == DType::f32 || type.dtype == DType::i32) return rows;
   return add_converted(g, field.name, rows, DType::i32);
 }
 

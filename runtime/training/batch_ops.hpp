@@ -51,7 +51,7 @@ inline constexpr auto kWordBytes = static_cast<int64_t>(sizeof(int32_t));
 graph::ValueId add_slot_rows(graph::Graph& g, const SplitType& split, graph::ValueId step);
 // A field of the rows of that slot, [batch, ...].
 graph::ValueId add_slot_field(graph::Graph& g, const SplitType& split, graph::ValueId slot, std::size_t field);
-// A field of picked rows as tasks and models get it: i32, f32, or the normalised pixels of an image.
+// A field of picked rows as models take it, with normalised pixels of an image; of other fields, as i32 or f32.
 graph::ValueId add_field_of_batch(graph::Graph& g, const DeviceField& field, graph::ValueId rows);
 
 // The counters of a step, i64 0-d: of all steps done, and of the sampling, which takes step + Sampling::shift.

@@ -15,7 +15,8 @@ struct DeviceField {
   bool is_weight = false;        // f32[] of each row: scales its loss
   bool lies_in_picture = false;  // its values move with the picture
   int64_t border = 0;            // the value outside the picture, of integers
-  bool normalised = false;       // bytes of an image that the model takes: x = raw * scale + shift
+  bool is_input = false;         // the model takes it
+  bool normalised = false;       // of bytes of an input, as of an image: the model takes raw * scale + shift
   TensorType rows(int64_t count) const {
     TensorType type = row;
     type.shape.insert(type.shape.begin(), count);

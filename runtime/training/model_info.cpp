@@ -84,7 +84,7 @@ ModelInfo model_info(const Experiment& experiment, const Dataset& dataset) {
   info.fields = dataset.fields;
   Field& input = info.fields.input();
   input.type = sample_of(dataset);
-  input.name = input.type.shape.size() == 3 ? "image" : "features";
+  if (info.fields.of(Role::input).size() == 1) input.name = input.type.shape.size() == 3 ? "image" : "features";
   input.kind = input.type.shape.size() == 3 ? "image" : "numbers";
   if (!experiment.data.mean.empty()) input.mean = experiment.data.mean;
   if (!experiment.data.stddev.empty()) input.stddev = experiment.data.stddev;
@@ -132,7 +132,8 @@ void take_target_scale(const storage::Checkpoint& checkpoint, Dataset& dataset) 
 void require_data_of(const ModelInfo& model, const Dataset& dataset) {
   std::vector<std::string> differences;
   if (const TensorType sample = sample_of(dataset); !(sample == model.fields.input().type)) {
-    differences.push_back("a sample is " + to_string(sample) + ", the model takes " + to_string(model.fields.input().type));
+    differences.push_back("a sample is " + to_string(sample) + ", the model takes " +
+                          to_string(model.fields.input().type));
   }
   if (!model.fields.input().names.empty() && !dataset.fields.input().names.empty() &&
       model.fields.input().names != dataset.fields.input().names) {

@@ -72,15 +72,25 @@ void add_history(Graph& g, const char* variable, const char* name, ValueId step,
   g.add(GPUNN_OP_TABLE_STORE, name, {}, {history, step, number});
 }
 
-tasks::ModelOutputs add_model(Graph& g, const ProgramContext& c, ValueId x, const std::vector<ValueId>& parameters,
-                              nn::ForwardOptions options) {
+// The batch's values for the model: the first input, and the fields that have the names of others.
+std::vector<nn::InputValue> model_inputs(const ProgramContext& c, const Batch& batch) {
+  std::vector<nn::InputValue> inputs = {{c.input, batch.x}};
+  for (const InputSpec& wanted : c.experiment.model.inputs) {
+    const auto field = batch.fields.find(wanted.name);
+    if (wanted.name != c.input && field != batch.fields.end()) inputs.push_back({wanted.name, field->second});
+  }
+  return inputs;
+}
+
+tasks::ModelOutputs add_model(Graph& g, const ProgramContext& c, const Batch& batch,
+                              const std::vector<ValueId>& parameters, nn::ForwardOptions options) {
   tasks::ModelOutputs outputs;
   options.seed = c.experiment.seed;
   options.layers = &outputs.layers;
   std::set<std::size_t> wide;
   options.wide = &wide;
   const std::size_t first = g.nodes().size();
-  outputs.last = nn::build_forward(g, c.experiment.model, {{.value = x}}, parameters, options).front();
+  outputs.last = nn::build_forward(g, c.experiment.model, model_inputs(c, batch), parameters, options).front();
   if (const std::optional<DType> half = half_of(c.experiment.precision)) {
     outputs.last = compiler::use_half_precision(g, first, *half, outputs.last, wide);
   }
@@ -190,7 +200,7 @@ EvaluationValues add_evaluation(Graph& g, const ProgramContext& c, const SplitTy
   const ValueId parameters = add_evaluated_parameters(g, c);
   const Batch batch = add_batch(g, split, {step, step}, evaluation_sampling(split, batch_size));
   tasks::ModelOutputs outputs =
-      add_model(g, c, batch.x, add_parameter_views(g, c.layout, parameters),
+      add_model(g, c, batch, add_parameter_views(g, c.layout, parameters),
                 {.training = false, .step = step, .buffers = buffer_views(g, c, add_evaluated_buffers(g, c))});
   const ValueId losses = add_weighted(g, split, batch, c.task().add_evaluation_loss(g, c.of_task(), outputs, batch));
   add_sums(g, c, tasks::Phase::evaluation).add(g, c, {outputs, batch, losses});
@@ -214,7 +224,8 @@ SplitType split_type(const std::string& name, const Schema& schema, const Split&
                        .is_weight = field.role == Role::weight,
                        .lies_in_picture = field.role == Role::target && fields::kind_of(field).lies_in_picture(),
                        .border = field.ignored.value_or(0),
-                       .normalised = field.role == Role::input && field.type.dtype == DType::u8};
+                       .is_input = field.role == Role::input};
+    wanted.normalised = wanted.is_input && field.type.dtype == DType::u8 && fields::kind_of(field).is_normalised();
     if (values != split.fields.end()) {
       wanted.row = fields::device_type(values->second.type);
       wanted.row.shape.erase(wanted.row.shape.begin());
@@ -288,7 +299,7 @@ Graph training_program(const ProgramContext& c, const SplitType& split) {
     }
     const std::size_t first = g.nodes().size();
     const tasks::ModelOutputs outputs =
-        add_model(g, c, rows.batch.x, views,
+        add_model(g, c, rows.batch, views,
                   {.training = true,
                    .step = pass,
                    .count = rows.count,

@@ -69,8 +69,9 @@ struct ProgramContext {
   uint64_t alignment = 0;
   const tasks::FrozenFeatures* frozen = nullptr;  // of a loss that compares images by their features
   Ranks ranks = {};
-  bool shifted = false;  // Sampling::shift is not 0: the sampling has a counter of its own
+  bool shifted = false;           // Sampling::shift is not 0: the sampling has a counter of its own
   const Field* target = nullptr;  // the field that is learnt
+  std::string input = {};         // the name of the data's first input
   const tasks::Task& task() const { return tasks::find(experiment.task); }
   tasks::TaskContext of_task() const {
     // Parts that are added up in order pass one by one.

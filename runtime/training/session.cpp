@@ -229,7 +229,8 @@ ProgramContext Session::context_of(const Experiment& experiment) const {
           .frozen = frozen_.get(),
           .ranks = ranks(),
           .shifted = length_.shift != 0,
-          .target = &dataset().fields.target()};
+          .target = &dataset().fields.target(),
+          .input = dataset().fields.input().name};
 }
 
 // Fused no further than both backends can have it, where there are two.

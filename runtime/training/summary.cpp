@@ -161,7 +161,8 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
                                                           .outputs = data.target.count(),
                                                           .total_steps = data.steps,
                                                           .buffers = buffers,
-                                                          .target = &data.target},
+                                                          .target = &data.target,
+                                                          .input = data.samples.front().name},
                                                          data.split)
                             : Graph();
 

@@ -33,7 +33,7 @@ void require_targets(const Experiment& experiment, const Dataset& dataset) {
 void require_samples(const Experiment& experiment, const Dataset& dataset) {
   const ModelSpec& model = experiment.model;
   const Shape sample = sample_shape(dataset), &wanted = model.inputs.front().shape;
-  if (wanted.empty() || wanted == sample) return;
+  if (model.inputs.size() > 1 || wanted.empty() || wanted == sample) return;
   throw Error(model.file.string() + ": the model " + model.name + " takes samples of " + to_string(wanted) +
                   "; those of " + data::described(dataset) + " are " + to_string(sample),
               ExitCode::usage);
