@@ -38,8 +38,10 @@ Split part_of(const PackedArray& samples, const nb::object& targets) {
   Labels labels;
   if (nb::try_cast(targets, labels, false)) {
     const auto* const first = reinterpret_cast<const std::byte*>(labels.data());
-    part.fields[kLabelField] = {.type = {DType::i32, {static_cast<int64_t>(labels.shape(0))}},
-                                .values = {first, first + labels.shape(0) * sizeof(int32_t)}};
+    FieldValues values;
+    values.type = {DType::i32, {static_cast<int64_t>(labels.shape(0))}};
+    values.values.assign(first, first + labels.shape(0) * sizeof(int32_t));
+    part.fields[kLabelField] = std::move(values);
     return part;
   }
   const auto numbers = nb::cast<PackedArray>(targets);
