@@ -17,7 +17,7 @@ std::string answer_for(const gpunn::Model& model, const char* file) {
   const gpunn::Field& input = model.info().fields.input();
   const std::vector<uint8_t> pixels = gpunn::read_image(file, input);
   gpunn::Shape shape = input.type.shape;  // [channels, height, width]
-  shape.insert(shape.begin(), 1);           // one image
+  shape.insert(shape.begin(), 1);         // one image
   const gpunn::ArrayView image{.name = input.name, .dtype = gpunn::DType::u8, .shape = shape, .data = pixels.data()};
 
   const gpunn::ClassProbability best = model.predict(image).front().classes.front();

@@ -523,7 +523,7 @@ class Mistake:
     def loss(self) -> float: ...
 
 class OutputReport:
-    """A target column or a label of the evaluated data, by itself."""
+    """A target column, a label or a class of pixels of the evaluated data."""
 
     def __repr__(self) -> str: ...
 
@@ -535,7 +535,7 @@ class OutputReport:
 
     @property
     def rows(self) -> int | None:
-        """Of a label: that have it."""
+        """Of a label: the rows that have it. Of a class of pixels: its pixels."""
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -626,7 +626,7 @@ class ClassEvalReport:
     @property
     def confusion(self) -> NDArray[numpy.int64]:
         """
-        int64 [classes, classes]: rows by their own class, and within it by the predicted one. Without rows where there are no classes, or too many of them.
+        int64 [classes, classes]: counts by the true class, and within it by the predicted one. Of boxes the last row and column are for no object. Empty without classes, or with more than 4096.
         """
 
     @property
@@ -746,10 +746,8 @@ class ModelTensor:
     def dtype(self) -> str:
         """"u8", "f32", ..."""
 
-class InputInfo:
-    """
-    What a model takes: samples in the form in which its data set has them.
-    """
+class Field:
+    """A named part of every sample: an input, a target, a weight or an id."""
 
     def __repr__(self) -> str: ...
 
@@ -757,12 +755,20 @@ class InputInfo:
     def name(self) -> str: ...
 
     @property
+    def role(self) -> str:
+        """"input", "target", "weight" or "id"."""
+
+    @property
+    def kind(self) -> str:
+        """"image", "numbers", "class", ..."""
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Of one sample: (C, H, W) or (features,)."""
 
     @property
     def dtype(self) -> str:
-        """"u8" or "f32"."""
+        """"u8", "f32", "i32", ..."""
 
     @property
     def mean(self) -> list[float]:
@@ -772,8 +778,16 @@ class InputInfo:
     def stddev(self) -> list[float]: ...
 
     @property
+    def names(self) -> list[str]:
+        """The names of the classes, labels or columns; empty: they have none."""
+
+    @property
+    def ids(self) -> list[int]:
+        """COCO's category id of each class; empty: the data has none."""
+
+    @property
     def columns(self) -> list[str]:
-        """The names of the features; empty: they have none."""
+        """The same as `names`, of an input."""
 
 class ModelInfo:
     """What a trained model is."""
@@ -784,7 +798,12 @@ class ModelInfo:
     def task(self) -> str: ...
 
     @property
-    def input(self) -> InputInfo: ...
+    def fields(self) -> list[Field]:
+        """All inputs and targets."""
+
+    @property
+    def input(self) -> Field:
+        """The first input."""
 
     @property
     def outputs(self) -> list[str]:
@@ -859,6 +878,25 @@ class DetectedBox:
 
     def __setstate__(self, arg: tuple[float, float, float, float, int, str, float], /) -> None: ...
 
+class LabelMap:
+    """The class of each pixel of an image."""
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def height(self) -> int: ...
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def classes(self) -> NDArray[numpy.uint8]:
+        """uint8 [height, width]. 255: the model did not see the pixel."""
+
+    def __getstate__(self) -> tuple[int, int, list[int]]: ...
+
+    def __setstate__(self, arg: tuple[int, int, Sequence[int]], /) -> None: ...
+
 class Prediction:
     """What a model makes of a sample."""
 
@@ -870,7 +908,9 @@ class Prediction:
 
     @property
     def top(self) -> list[ClassProbability]:
-        """Of classes or labels: the most probable first."""
+        """
+        Of classes or labels: the most probable first. Of a segmentation: the shares of the classes.
+        """
 
     @property
     def values(self) -> list[NamedValue]:
@@ -886,9 +926,13 @@ class Prediction:
         Of a detection, the most certain first: in pixels of the image file or row.
         """
 
-    def __getstate__(self) -> tuple[str, list[ClassProbability], list[NamedValue], int | None, list[DetectedBox]]: ...
+    @property
+    def map(self) -> LabelMap | None:
+        """Of a segmentation: in pixels of the image file or row."""
 
-    def __setstate__(self, arg: tuple[str, Sequence[ClassProbability], Sequence[NamedValue], int | None, Sequence[DetectedBox]], /) -> None: ...
+    def __getstate__(self) -> tuple[str, list[ClassProbability], list[NamedValue], int | None, list[DetectedBox], LabelMap | None]: ...
+
+    def __setstate__(self, arg: tuple[str, Sequence[ClassProbability], Sequence[NamedValue], int | None, Sequence[DetectedBox], LabelMap | None], /) -> None: ...
 
 class Model:
     """A trained model, loaded once. Threads may call it at the same time."""
@@ -1919,6 +1963,9 @@ class Dataset:
 
     @property
     def class_names(self) -> list[str]: ...
+
+    @property
+    def fields(self) -> list[Field]: ...
 
     @property
     def columns(self) -> list[str]:

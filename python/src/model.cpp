@@ -255,7 +255,8 @@ void bind_info(nb::module_& module) {
       .field("kind", &Field::kind, "\"image\", \"numbers\", \"class\", ...")
       .computed(
           "shape", [](const Field& i) { return sizes_of(i.type.shape); }, "Of one sample: (C, H, W) or (features,).")
-      .computed("dtype", [](const Field& i) { return dtype_name(i.type); }, "\"u8\", \"f32\", \"i32\", ...")
+      .computed(
+          "dtype", [](const Field& i) { return dtype_name(i.type); }, "\"u8\", \"f32\", \"i32\", ...")
       .field("mean", &Field::mean, "By channel or feature, of values scaled by 1/255 where u8.")
       .field("stddev", &Field::stddev)
       .field("names", &Field::names, "The names of the classes, labels or columns; empty: they have none.")
@@ -263,8 +264,10 @@ void bind_info(nb::module_& module) {
       .field("columns", &Field::names, "The same as `names`, of an input.");
   Record<ModelInfo>(module, "ModelInfo", "What a trained model is.")
       .field("task", &ModelInfo::task)
-      .computed("fields", [](const ModelInfo& info) { return info.fields.fields; }, "All inputs and targets.")
-      .computed("input", [](const ModelInfo& info) { return info.fields.input(); }, "The first input.")
+      .computed(
+          "fields", [](const ModelInfo& info) { return info.fields.fields; }, "All inputs and targets.")
+      .computed(
+          "input", [](const ModelInfo& info) { return info.fields.input(); }, "The first input.")
       .computed(
           "outputs", [](const ModelInfo& info) { return info.fields.target().names; },
           "The names of classes, labels or numbers.")

@@ -107,7 +107,8 @@ void write_sheet(const Dataset& set, const InspectOptions& options) {
   Experiment experiment = load_experiment(options.what, parse_settings(options.settings));
   if (!options.path.empty()) experiment.data.path = options.path;
   // Batches are shuffled: four times as many rows as the sheet has hold enough of each class almost always.
-  write_contact_sheet(augmented_samples(experiment, 4 * options.columns * set.fields.target().count()), options.sheet, options.columns);
+  write_contact_sheet(augmented_samples(experiment, 4 * options.columns * set.fields.target().count()), options.sheet,
+                      options.columns);
 }
 
 Json ranges_json(const std::vector<ChannelSummary>& channels) {
@@ -184,8 +185,11 @@ void print_report(const Dataset& set, const std::vector<Part>& parts) {
         part.split.source == nullptr ? bytes_text(part.split.values.size())
                                      : "decoded anew each time, " + bytes_text(part.split.samples.bytes()) + " in all");
   }
-  for (std::size_t i = 0; i < std::min(kMostChannelRows, std::min(set.fields.input().mean.size(), set.fields.input().stddev.size())); ++i) {
-    put("normalised by channel {}: mean {:.4f}, standard deviation {:.4f}\n", i, set.fields.input().mean[i], set.fields.input().stddev[i]);
+  for (std::size_t i = 0;
+       i < std::min(kMostChannelRows, std::min(set.fields.input().mean.size(), set.fields.input().stddev.size()));
+       ++i) {
+    put("normalised by channel {}: mean {:.4f}, standard deviation {:.4f}\n", i, set.fields.input().mean[i],
+        set.fields.input().stddev[i]);
   }
   for (const std::string& note : set.notes) put("note: {}\n", printable(note));
   if (set.batches != nullptr) return;  // patches, or varied images, are made while training

@@ -72,7 +72,8 @@ Dataset not_here(const DataConfig&) {
 
 void require_arrays(const Dataset& set) {
   if (set.name != kArrays) refuse_arrays("a data set in memory is called '" + std::string(kArrays) + "'");
-  if (set.fields.target().names.empty()) refuse_arrays("a data set in memory needs at least one class, label or target column");
+  if (set.fields.target().names.empty())
+    refuse_arrays("a data set in memory needs at least one class, label or target column");
   if (set.batches != nullptr) {
     require_samples(set.train, "training");
   } else {

@@ -133,8 +133,8 @@ void write_contact_sheet(const Dataset& set, const std::filesystem::path& file, 
     const int64_t top = kGap + static_cast<int64_t>(i) * tile_height;
     lettering.draw(rows[i].name, top + (tile_height - kGap - lettering.height()) / 2, kSheetMargin, sheet);
     for (std::size_t column = 0; column < rows[i].rows.size(); ++column) {
-      paint(data::resize(pictures[static_cast<std::size_t>(rows[i].rows[column])], rows_of_picture, columns_of_picture), magnified, top,
-            left + static_cast<int64_t>(column) * tile_width, sheet);
+      paint(data::resize(pictures[static_cast<std::size_t>(rows[i].rows[column])], rows_of_picture, columns_of_picture),
+            magnified, top, left + static_cast<int64_t>(column) * tile_width, sheet);
     }
   }
   require_writable(file);

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "data/images/image.hpp"
 #include "common/parallel.hpp"
+#include "data/images/image.hpp"
 
 namespace gpunn {
 

@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "common/host_memory.hpp"
+#include "common/parallel.hpp"
 #include "common/text.hpp"
 #include "data/images/image.hpp"
 #include "data/own_data.hpp"
-#include "common/parallel.hpp"
 #include "data/room.hpp"
 #include "data/rows.hpp"
 
@@ -142,11 +142,12 @@ void ImageDecoder::settle_damaged(const Dataset& set, std::vector<std::string>& 
   for (const int32_t label : classes) there[static_cast<std::size_t>(label)] = true;
   const auto lost = std::find(there.begin(), there.end(), false);
   if (set.train.rows() > 0 && (classes.empty() || lost == there.end())) return;
-  throw Error(root_.string() + ": all training images" +
-              (set.train.rows() == 0
-                   ? ""
-                   : " of the class " + in_quotes(set.fields.target().names[static_cast<std::size_t>(lost - there.begin())])) +
-              " are damaged and left out (data.damaged)\n  " + join(notes, "\n  "));
+  throw Error(
+      root_.string() + ": all training images" +
+      (set.train.rows() == 0
+           ? ""
+           : " of the class " + in_quotes(set.fields.target().names[static_cast<std::size_t>(lost - there.begin())])) +
+      " are damaged and left out (data.damaged)\n  " + join(notes, "\n  "));
 }
 
 void ImageDecoder::settle_channels(std::initializer_list<Split*> splits, std::vector<std::string>& notes) const {

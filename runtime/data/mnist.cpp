@@ -99,7 +99,9 @@ Dataset read_fashion_mnist(const fs::path& folder, const DataConfig& /*config*/)
 
 // Of both sets.
 DatasetSizes published_mnist_sizes(const DataConfig& /*config*/) {
-  return {.train = {DType::u8, {60000, 1, 28, 28}}, .test = {DType::u8, {10000, 1, 28, 28}}, .target = fields::target_field("class", fields::numbered(kMnistClasses))};
+  return {.train = {DType::u8, {60000, 1, 28, 28}},
+          .test = {DType::u8, {10000, 1, 28, 28}},
+          .target = fields::target_field("class", fields::numbered(kMnistClasses))};
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ uint32_t crc32_of(std::span<const std::byte> bytes) {
 
 namespace {
 
-// Classes, and other fields in the order of their names. Digests in older checkpoints have classes first, without a name.
+// Classes, and other fields in the order of their names. Digests in older checkpoints have classes first, without a
+// name.
 uint32_t crc_of_targets(const Split& split) {
   const std::vector<int32_t> classes = labels_of(split);
   uLong all = crc32_of(std::as_bytes(std::span(classes)));

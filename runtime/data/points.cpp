@@ -66,7 +66,9 @@ Split make_split(const Line& line, uint64_t seed, uint64_t stream, const TensorT
 DatasetSizes points_sizes(const DataConfig& config) {
   const int64_t train = synthetic_rows(config.synthetic_train, kPointTrainRows, "synthetic_train");
   const int64_t test = synthetic_rows(config.synthetic_test, kPointTestRows, "synthetic_test");
-  return {.train = {DType::f32, {train, 2}}, .test = {DType::f32, {test, 2}}, .target = fields::target_field("class", {"below", "above"})};
+  return {.train = {DType::f32, {train, 2}},
+          .test = {DType::f32, {test, 2}},
+          .target = fields::target_field("class", {"below", "above"})};
 }
 
 Dataset make_points(const DataConfig& config) {

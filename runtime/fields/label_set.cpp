@@ -203,11 +203,11 @@ class LabelSetKind : public Kind {
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       if (numbers[i] == 0 || numbers[i] == 1) continue;
       const auto labels = static_cast<std::size_t>(shape[1]);
-      throw Error(array.name() + ": row " + std::to_string(i / labels) + ", column " + std::to_string(i % labels) +
-                  ": expected 0 or 1, found " +
-                  (std::isfinite(static_cast<float>(numbers[i])) ? std::to_string(numbers[i])
-                                                                 : non_finite_text(numbers[i])) +
-                  "; the task multi_label has a column for each label, 1 where the row has it");
+      throw Error(
+          array.name() + ": row " + std::to_string(i / labels) + ", column " + std::to_string(i % labels) +
+          ": expected 0 or 1, found " +
+          (std::isfinite(static_cast<float>(numbers[i])) ? std::to_string(numbers[i]) : non_finite_text(numbers[i])) +
+          "; the task multi_label has a column for each label, 1 where the row has it");
     }
     return label_values({numbers.begin(), numbers.end()}, shape[1]);
   }

@@ -23,8 +23,8 @@ constexpr std::size_t kLongestInfoName = std::size_t{1} << 20;
 constexpr std::size_t kMostSampleDims = 7;  // and the rows
 constexpr int64_t kMostSampleElements = int64_t{1} << 40;
 constexpr int64_t kMostScale = 1 << 10;
-constexpr std::array kColours = {"luma", "rgb"};       // of ColourPlanes
-constexpr std::array kInputs = {"small", "enlarged"};  // of ModelInput
+constexpr std::array kColours = {"luma", "rgb"};                    // of ColourPlanes
+constexpr std::array kInputs = {"small", "enlarged"};               // of ModelInput
 constexpr std::array kRoles = {"input", "target", "weight", "id"};  // of Role
 constexpr std::size_t kMostFields = 1000;
 constexpr std::array kDTypes = {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8};
@@ -239,14 +239,10 @@ InfoJson fit_json(const ImageFit& fit) {
 
 // Members that say nothing are left out.
 InfoJson json_of(const Field& field) {
-  InfoJson json = {{"name", field.name},
-                   {"role", kRoles.at(static_cast<std::size_t>(field.role))},
-                   {"kind", field.kind},
-                   {"dtype", name_of(field.type.dtype)},
-                   {"shape", field.type.shape},
-                   {"names", field.names},
-                   {"mean", field.mean},
-                   {"stddev", field.stddev}};
+  InfoJson json = {{"name", field.name},        {"role", kRoles.at(static_cast<std::size_t>(field.role))},
+                   {"kind", field.kind},        {"dtype", name_of(field.type.dtype)},
+                   {"shape", field.type.shape}, {"names", field.names},
+                   {"mean", field.mean},        {"stddev", field.stddev}};
   if (!field.ids.empty()) json["ids"] = field.ids;
   if (field.fit.crop || field.fit.inside || field.fit.shorter_side > 0) json["fit"] = fit_json(field.fit);
   if (field.light_on_dark) json["light_on_dark"] = true;

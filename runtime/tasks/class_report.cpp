@@ -15,7 +15,8 @@ double quotient(int64_t of, int64_t by) { return by > 0 ? static_cast<double>(of
 
 class ClassRows : public Report {
  public:
-  explicit ClassRows(const ReportInputs& inputs) : tally_(inputs.dataset.fields.target().names), mistakes_(inputs.worst) {}
+  explicit ClassRows(const ReportInputs& inputs)
+      : tally_(inputs.dataset.fields.target().names), mistakes_(inputs.worst) {}
 
   void add(const EvaluatedRows& rows) override {
     const std::span<const std::byte> labels = rows.bytes_of(rows.target().name);

@@ -13,7 +13,11 @@ namespace {
 class OutputRows : public Report {
  public:
   OutputRows(const ReportInputs& inputs, const ShownOutputs& shown)
-      : shown_(shown), names_(inputs.dataset.fields.target().names), rows_(names_.size()), tallies_(shown.metrics), worst_(inputs.worst) {}
+      : shown_(shown),
+        names_(inputs.dataset.fields.target().names),
+        rows_(names_.size()),
+        tallies_(shown.metrics),
+        worst_(inputs.worst) {}
 
   void add(const EvaluatedRows& rows) override {
     tallies_.add(rows);

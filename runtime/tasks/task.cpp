@@ -26,9 +26,8 @@ constexpr std::string_view kOfTraining = "train_";
 constexpr std::size_t kImageRank = 4;  // [N, C, H, W]
 
 std::vector<const Task*>& known() {
-  static std::vector<const Task*> tasks = {&classification(),   &regression(),     &multi_label(),
-                                           &super_resolution(), &style_transfer(), &detection(),
-                                           &segmentation()};
+  static std::vector<const Task*> tasks = {&classification(), &regression(), &multi_label(), &super_resolution(),
+                                           &style_transfer(), &detection(),  &segmentation()};
   return tasks;
 }
 

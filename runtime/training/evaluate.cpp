@@ -15,9 +15,9 @@ namespace gpunn {
 
 ClassEvalReport training::evaluate_classes(Session& session, int64_t worst) {
   const auto shown =
-      session.task().make_report({.dataset = session.dataset(),
-                                  .worst = worst,
-                                  .sample = [&](int64_t row) { return session.data().test_sample(row); }});
+      session.task().make_report({.dataset = session.dataset(), .worst = worst, .sample = [&](int64_t row) {
+                                    return session.data().test_sample(row);
+                                  }});
   ClassEvalReport report;
   report.total = session.evaluate_rows([&](const tasks::EvaluatedRows& rows) { shown->add(rows); });
   report.output = session.task().output();

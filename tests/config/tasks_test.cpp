@@ -120,8 +120,7 @@ TEST_CASE("label maps and the task that learns them go together, and so do its l
   CHECK_THAT(errors("{type: dice, gamma: 1}").at(0), Contains("loss dice has no 'gamma'; it has smooth"));
   CHECK_THAT(errors_of(task_text("segmentation", "dataset: mnist")).at(0),
              Contains("the task segmentation learns from images with label maps") && Contains("drawn_shapes"));
-  CHECK_THAT(errors_of(task_text("classification", "dataset: drawn_shapes")).at(0),
-             Contains("set task: segmentation"));
+  CHECK_THAT(errors_of(task_text("classification", "dataset: drawn_shapes")).at(0), Contains("set task: segmentation"));
   const Experiment e =
       parse_experiment(task_text("segmentation", "dataset: drawn_shapes", "loss: {type: sum, focal: 3}"), "e.yaml");
   const auto& sum = std::get<LossSum>(e.loss.kind);

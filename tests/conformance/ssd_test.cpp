@@ -36,8 +36,8 @@ ReferenceTensor targets_of(const json& images) {
       const bool there = i < std::ssize(boxes);
       for (int64_t k = 0; k < kBoxNumbers; ++k) {
         const double of_none = k == 4 ? -1 : 0;
-        targets.values.push_back(
-            there ? boxes[static_cast<std::size_t>(i)][static_cast<std::size_t>(k)].get<double>() : of_none);
+        targets.values.push_back(there ? boxes[static_cast<std::size_t>(i)][static_cast<std::size_t>(k)].get<double>()
+                                       : of_none);
       }
     }
   }

@@ -25,7 +25,9 @@ std::string picture_png(int seed) {
   for (int i = 0; i < kMapSide * kMapSide; ++i) rows += static_cast<char>(i * 7 + seed);
   return test::make_png(kMapSide, kMapSide, rows);
 }
-std::string picture_jpeg() { return test::make_jpeg(kMapSide, kMapSide, std::string(kMapSide * kMapSide, 'x'), JCS_GRAYSCALE, 1); }
+std::string picture_jpeg() {
+  return test::make_jpeg(kMapSide, kMapSide, std::string(kMapSide * kMapSide, 'x'), JCS_GRAYSCALE, 1);
+}
 // Ids 0 and some others, in stripes.
 std::string map_png(const std::vector<int>& ids) {
   std::string rows;

@@ -6,8 +6,8 @@
 #include <span>
 
 #include "catch.hpp"
-#include "fields/standardise.hpp"
 #include "data/statistics.hpp"
+#include "fields/standardise.hpp"
 
 using namespace gpunn;
 using fields::Moments;
@@ -62,7 +62,8 @@ TEST_CASE("means and deviations are those of the definition, whatever the offset
 }
 
 TEST_CASE("a column that differs by rounding alone is constant") {
-  const Moments noise = fields::moments_of({DType::f64, {3, 1}}, bytes_of_numbers<double>({0.3, 0.1 + 0.2, 0.3})).front();
+  const Moments noise =
+      fields::moments_of({DType::f64, {3, 1}}, bytes_of_numbers<double>({0.3, 0.1 + 0.2, 0.3})).front();
   CHECK(noise.stddev > 0);
   CHECK(noise.unit() == 1);
   const Moments same = fields::moments_of({DType::f64, {2, 1}}, bytes_of_numbers<double>({7, 7})).front();

@@ -158,7 +158,9 @@ def test_onnx_runtime_gives_the_same_maps(run: gpunn.Run, tmp_path: Path) -> Non
     model = gpunn.load(run.path, backend="cpu")
     ours = model.run(x, ["logits", "classes"])
     given = session.get_inputs()[0]
-    theirs = session.run(["logits", "classes"], {given.name: x.astype(np.uint8 if "uint8" in given.type else np.float32)})
+    theirs = session.run(
+        ["logits", "classes"], {given.name: x.astype(np.uint8 if "uint8" in given.type else np.float32)}
+    )
     assert np.abs(theirs[0] - ours["logits"]).max() < 1e-4 * np.abs(ours["logits"]).max()
     assert (theirs[1] == ours["classes"]).mean() > 0.999
 

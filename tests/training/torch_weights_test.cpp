@@ -8,9 +8,9 @@
 #include "storage/safetensors.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/fixtures.hpp"
+#include "training/model_samples.hpp"
 #include "training/predictions.hpp"
 #include "training/session.hpp"
-#include "training/model_samples.hpp"
 #include "training/transfer.hpp"
 
 using namespace gpunn;

@@ -1,5 +1,4 @@
 // A training that starts from another's weights: the tensors that it takes or leaves, and the messages.
-#include "training/model_samples.hpp"
 #include "training/transfer.hpp"
 
 #include <gpunn/error.hpp>
@@ -13,6 +12,7 @@
 #include "storage/safetensors.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/fixtures.hpp"
+#include "training/model_samples.hpp"
 #include "training/session.hpp"
 
 using namespace gpunn;

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "data/digits/distort.hpp"
 #include "common/parallel.hpp"
+#include "data/digits/distort.hpp"
 #include "data/room.hpp"
 #include "data/synthetic.hpp"
 #include "fields/kind.hpp"

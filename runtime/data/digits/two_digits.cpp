@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
-#include "data/digits/digits.hpp"
 #include "common/parallel.hpp"
+#include "data/digits/digits.hpp"
 #include "data/room.hpp"
 #include "data/synthetic.hpp"
 #include "fields/kind.hpp"

@@ -10,12 +10,12 @@
 #include <zlib.h>
 
 #include "common/files.hpp"
+#include "common/parallel.hpp"
 #include "common/text.hpp"
 #include "data/folder_scan.hpp"
 #include "data/images/image.hpp"
 #include "data/pack/files.hpp"
 #include "data/pack/packed_folder.hpp"
-#include "common/parallel.hpp"
 
 namespace gpunn {
 

@@ -6,8 +6,8 @@
 #include <numbers>
 #include <utility>
 
-#include "data/images/image.hpp"
 #include "common/parallel.hpp"
+#include "data/images/image.hpp"
 #include "data/philox_source.hpp"
 #include "data/photographs/image_pairs.hpp"
 #include "data/registry.hpp"

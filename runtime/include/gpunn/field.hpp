@@ -33,14 +33,14 @@ struct Field {
   // One sample's values on the device: u8[3, 32, 32] of an image, f32[4] of four numbers, i32[] of a class. Empty shape
   // and u8: unknown so far.
   TensorType type = {};
-  std::vector<std::string> names = {};    // of the classes, labels or columns, in order
-  std::vector<int64_t> ids = {};          // COCO's category id of each name; empty: the data has none
-  std::vector<double> mean = {}, stddev = {};  // of each channel or column: models see (value - mean) / stddev. u8 values are
-                                          // scaled by 1/255 first. Empty: values stay
-  ImageFit fit = {};                      // of images: how files became samples
-  bool light_on_dark = false;             // bright on dark, as MNIST's digits; dark-on-light pictures are inverted
-  int64_t scale = 1;                      // of target images: how many times larger they are than the input
-  std::optional<int64_t> ignored = {};    // the value of a label map that losses and metrics pass over
+  std::vector<std::string> names = {};         // of the classes, labels or columns, in order
+  std::vector<int64_t> ids = {};               // COCO's category id of each name; empty: the data has none
+  std::vector<double> mean = {}, stddev = {};  // of each channel or column: models see (value - mean) / stddev. u8
+                                               // values are scaled by 1/255 first. Empty: values stay
+  ImageFit fit = {};                    // of images: how files became samples
+  bool light_on_dark = false;           // bright on dark, as MNIST's digits; dark-on-light pictures are inverted
+  int64_t scale = 1;                    // of target images: how many times larger they are than the input
+  std::optional<int64_t> ignored = {};  // the value of a label map that losses and metrics pass over
 
   // The classes, labels or columns; without names, the numbers of a sample.
   int64_t count() const { return names.empty() ? type.elements() : static_cast<int64_t>(names.size()); }
@@ -52,7 +52,8 @@ inline constexpr const char* kTargetField = "target";
 
 // The fields of a data set's samples, or of those that a model was trained on. There are always an input and a target.
 struct Schema {
-  std::vector<Field> fields = {Field{.name = "image", .role = Role::input}, Field{.name = "target", .role = Role::target}};
+  std::vector<Field> fields = {Field{.name = "image", .role = Role::input},
+                               Field{.name = "target", .role = Role::target}};
 
   auto begin() const { return fields.begin(); }
   auto end() const { return fields.end(); }
@@ -103,8 +104,8 @@ struct ChannelSummary {
 
 // Statistics of a field over the rows of a split.
 struct FieldSummary {
-  std::string counted = {};             // "class", "label": the things that are counted
-  std::vector<int64_t> counts = {};     // of each of Field::names: the rows, or pixels, that have it
+  std::string counted = {};                  // "class", "label": the things that are counted
+  std::vector<int64_t> counts = {};          // of each of Field::names: the rows, or pixels, that have it
   std::vector<ChannelSummary> columns = {};  // of each column of numbers
 };
 

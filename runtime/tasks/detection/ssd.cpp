@@ -81,8 +81,8 @@ class SsdHead : public DetectionHead {
     const int64_t images = e.shape(output)[0], per_image = e.shape(output)[1], rows = images * per_image;
     const gpunn_assign_anchors_attrs assign{
         .struct_size = 0, .positive = static_cast<float>(positive_), .negative = static_cast<float>(negative_)};
-    const std::vector<ValueId> assigned = g.add(GPUNN_OP_ASSIGN_ANCHORS, "loss.assign", Attributes::of(assign),
-                                                {anchors.corners, targets});
+    const std::vector<ValueId> assigned =
+        g.add(GPUNN_OP_ASSIGN_ANCHORS, "loss.assign", Attributes::of(assign), {anchors.corners, targets});
     const ValueId label = e.to_f32(assigned[0]);                 // [N, A]
     const ValueId has_box = e.less_equal(e.constant(0), label);  // [N, A]
     const Shape by_anchor = {images, per_image};
