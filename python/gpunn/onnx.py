@@ -55,10 +55,9 @@ def answers(network: Model, inputs: Mapping[str, Array], names: Sequence[str]) -
     samples = {one.name: tuple(one.shape) for one in network.inputs}
     whole = {name: samples[name] == x.shape or x.ndim == 0 for name, x in given.items()}
     rows = next((len(x) for name, x in given.items() if not whole[name]), 1)
-    for name, x in given.items():
+    for name, array in given.items():
         sample = samples[name]
-        if x.dtype.kind == "V":  # the floats that numpy lacks
-            x = x.astype(np.float32)
+        x = array.astype(np.float32) if array.dtype.kind == "V" else array  # of the floats that numpy lacks
         if whole[name]:
             given[name] = np.repeat(x.reshape(1, *sample), rows, axis=0)
         elif sample == (1,) and x.ndim == 1:

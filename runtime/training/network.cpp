@@ -126,7 +126,9 @@ void Network::Impl::describe() {
   const std::vector<nn::Parameter> buffers = nn::model_buffers(experiment.model, samples);
   const std::vector<training::UpdateRule> rules = training::update_rules(parameters, experiment);
   Field& target = info.fields.target();
-  if (const std::string_view kind = tasks::find(experiment.task).target_kind(); target.kind != kind) {
+  const std::string_view kind = tasks::find(experiment.task).target_kind();
+  const bool is_column_each = target.type.shape == Shape{target.count()};
+  if (target.kind != kind || (target.type.shape.size() == 1 && !is_column_each)) {
     Field learnt = fields::target_field(kind, std::move(target.names));
     learnt.ids = std::move(target.ids);
     learnt.mean = std::move(target.mean);
