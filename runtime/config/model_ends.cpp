@@ -172,7 +172,7 @@ std::vector<PlacedOutput> read_outputs(const YamlNode& model, const ParameterVal
 std::string input_text(const InputSpec& input) {
   std::vector<std::string> sizes;
   for (const int64_t size : input.shape) sizes.push_back(std::to_string(size));
-  const std::string shape = input.shape.empty() ? kOfData : "[" + join(sizes, ", ") + "]";
+  std::string shape = input.shape.empty() ? kOfData : "[" + join(sizes, ", ") + "]";
   if (!input.dtype) return shape;
   return "{shape: " + shape + ", type: " + std::string(name_of(*input.dtype)) + "}";
 }

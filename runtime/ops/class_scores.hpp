@@ -8,9 +8,10 @@
 namespace gpunn::ops {
 
 struct ClassScores {
-  int64_t rows, classes, positions;  // positions of one row
+  int64_t rows, classes;
+  int64_t positions = 1;  // of one row
 
-  explicit ClassScores(const Shape& x) : rows(x.at(0)), classes(x.at(1)), positions(1) {
+  explicit ClassScores(const Shape& x) : rows(x.at(0)), classes(x.at(1)) {
     for (std::size_t d = 2; d < x.size(); ++d) positions *= x[d];
   }
 

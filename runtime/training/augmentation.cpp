@@ -45,10 +45,10 @@ bool erases(const AugmentationConfig& a) { return !a.erase.empty() && a.erase_sh
 
 // An op that moves pictures, its counterpart for maps of integers, and their attributes.
 struct Movement {
-  const char* name;
-  gpunn_op of_images, of_maps;
-  Attributes attributes;
-  bool has_border;  // the ops take what lies outside the picture
+  const char* name = nullptr;
+  gpunn_op of_images = GPUNN_OP_COPY, of_maps = GPUNN_OP_COPY;
+  Attributes attributes = {};
+  bool has_border = false;  // the ops take what lies outside the picture
 };
 
 Movement shift_of(const Experiment& experiment) {

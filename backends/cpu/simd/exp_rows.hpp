@@ -10,13 +10,13 @@ namespace gpunn::cpu {
 namespace {
 
 // Numbers that stay in the first-level cache.
-constexpr int64_t kSoftmaxBlock = 2048;
+inline constexpr int64_t kSoftmaxBlock = 2048;
 
 inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 inline int64_t rows_per_block(int64_t columns) { return columns >= kSoftmaxBlock ? 1 : kSoftmaxBlock / columns; }
 
-void exp_n(const float* x, float* y, int64_t n) {
+inline void exp_n(const float* x, float* y, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) y[i] = exp_f32(x[i]);
 }

@@ -113,7 +113,7 @@ MapClasses classes_of_maps(const DataConfig& config, const SegmentationSet& sett
   zero_and_255.set(0).set(kIgnoredPixel);
   const bool mask =
       used[kIgnoredPixel] && (used | zero_and_255) == zero_and_255 && settings.ignore_index < 0 && named.size() <= 2;
-  if (mask) notes.push_back("the maps have the ids 0 and 255 only: 255 is class 1, not ignored");
+  if (mask) notes.emplace_back("the maps have the ids 0 and 255 only: 255 is class 1, not ignored");
   if (named.empty()) {
     int64_t most = mask ? 1 : 0;
     for (int64_t id = 0; id < kIgnoredPixel; ++id) {

@@ -133,7 +133,7 @@ Content content_of(const Candidate& candidate) {
 
 class MapSearch {
  public:
-  MapSearch(const fs::path& root, const SegmentationSet& settings) : root_(root), settings_(settings) {}
+  MapSearch(fs::path root, const SegmentationSet& settings) : root_(std::move(root)), settings_(settings) {}
 
   // Throws Error(missing) if there are none.
   std::vector<MapPair> run() {

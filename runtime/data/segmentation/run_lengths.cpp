@@ -28,7 +28,7 @@ struct GridPoint {
 };
 
 // Truncated towards 0 after half has been added, also below 0.
-int64_t rounded(double value) { return static_cast<int64_t>(value + 0.5); }
+int64_t rounded(double value) { return static_cast<int64_t>(std::trunc(value + 0.5)); }
 
 // The points of a side on the fine grid, from its first corner to its second: one for each step along its longer axis.
 // They are computed from the end with the lower coordinate, so that both directions give the same points.

@@ -86,8 +86,8 @@ class ExactMatch : public MetricTally {
 };
 
 template <class Output>
-TaskMetric mean_of(Metric name) {
-  return {.metric = std::move(name), .tally = make_tally<MeanOfOutputs<Output, label_numbers>>, .on_host = true};
+TaskMetric mean_of(const Metric& name) {
+  return {.metric = name, .tally = make_tally<MeanOfOutputs<Output, label_numbers>>, .on_host = true};
 }
 
 }  // namespace

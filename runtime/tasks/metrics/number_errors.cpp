@@ -58,8 +58,8 @@ class Determination {
 };
 
 template <class Output>
-TaskMetric metric(Metric name) {
-  return {.metric = std::move(name), .tally = make_tally<MeanOfOutputs<Output, centred_numbers>>, .on_host = true};
+TaskMetric metric(const Metric& name) {
+  return {.metric = name, .tally = make_tally<MeanOfOutputs<Output, centred_numbers>>, .on_host = true};
 }
 
 }  // namespace

@@ -35,8 +35,8 @@ class ImageQuality : public MetricTally {
 };
 
 template <double (*quality)(const ComparedPlanes&), Planes (*image_of)(const EvaluatedRows&)>
-TaskMetric metric(Metric name) {
-  return {.metric = std::move(name), .tally = make_tally<ImageQuality<quality, image_of>>, .on_host = true};
+TaskMetric metric(const Metric& name) {
+  return {.metric = name, .tally = make_tally<ImageQuality<quality, image_of>>, .on_host = true};
 }
 
 }  // namespace
