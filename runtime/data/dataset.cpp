@@ -117,6 +117,7 @@ Dataset as_configured(Dataset set, const DataConfig& config) {
   keep_first(set.test, config.test_limit, "test_limit");
   keep_first(set.validation, config.test_limit, "test_limit");
   if (set.fields.input().mean.empty() && config.mean.empty()) data::normalise_by_training_samples(set);
+  data::normalise_further_inputs(set);
   if (!fields::kind_of(set.fields.target()).is_scaled()) return set;
   if (config.scale_targets) {
     data::measure_targets(set);

@@ -1,12 +1,13 @@
 // The user's own arrays in an HDF5 file: images [rows, H, W], [rows, C, H, W] or [rows, H, W, C], or [rows, features],
-// and the class of each row. Unsigned bytes stay what they are, other numbers become f32 or, where that would round
-// them, f64.
+// one array or several, and the class of each row. Unsigned bytes stay what they are, other numbers become f32 or,
+// where that would round them, f64.
 #include <gpunn/error.hpp>
 #include <gpunn/progress.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -155,19 +156,41 @@ class Hdf5Source : public fields::ArraySource {
 
 struct ArrayNames {
   std::string samples, labels;
+  std::vector<std::string> inputs;  // as many as of the training part
 };
 
+// The last part of a path in a file: "row" of "train/row".
+std::string last_part(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+bool is_image(const TensorType& rows) { return rows.shape.size() > 2; }
+
+TensorType row_type(const TensorType& rows) {
+  return fields::device_type({rows.dtype, {rows.shape.begin() + 1, rows.shape.end()}});
+}
+
+void require_rows(const Hdf5File& file, const std::string& name, int64_t rows, const ArrayNames& names,
+                  int64_t of_samples) {
+  if (rows == of_samples) return;
+  throw Error(file.path().string() + ": " + in_quotes(names.samples) + " has " + std::to_string(of_samples) +
+              " rows and " + in_quotes(name) + " " + std::to_string(rows) + "; they must agree");
+}
+
 Split read_part(const Hdf5File& file, const ArrayNames& names, const DataConfig& config) {
-  const auto& [samples_name, labels_name] = names;
-  const Hdf5Array samples(file, samples_name), labels(file, labels_name);
-  if (samples.shape()[0] != labels.shape()[0]) {
-    throw Error(file.path().string() + ": " + in_quotes(samples_name) + " has " + std::to_string(samples.shape()[0]) +
-                " rows and " + in_quotes(labels_name) + " " + std::to_string(labels.shape()[0]) + "; they must agree");
-  }
+  const Hdf5Array samples(file, names.samples), labels(file, names.labels);
+  const ImageLayout layout = settings_for<Hdf5Set>(config).layout;
+  require_rows(file, names.labels, labels.shape()[0], names, samples.shape()[0]);
   Split split;
   const std::string kind = config.learnt;
   split.fields[fields::target_field(kind, {}).name] = fields::find(kind).read(Hdf5Source(labels));
-  Samples(samples, settings_for<Hdf5Set>(config).layout).read(split);
+  Samples(samples, layout).read(split);
+  const std::vector<std::string>& fields = settings_for<Hdf5Set>(config).train_inputs;
+  for (std::size_t i = 0; i < names.inputs.size(); ++i) {
+    const Hdf5Array array(file, names.inputs[i]);
+    require_rows(file, names.inputs[i], array.shape()[0], names, split.rows());
+    Split values;
+    Samples(array, layout).read(values);
+    split.fields[last_part(fields[i])] = {.type = values.samples, .values = std::move(values.values)};
+  }
   return split;
 }
 
@@ -179,6 +202,52 @@ void require_names(const Hdf5File& file, const Hdf5Set& settings) {
   }
   if (settings.test_samples.empty() != settings.test_labels.empty()) {
     throw Error("data.test_samples and data.test_labels go together; found only one of them", ExitCode::usage);
+  }
+  if (settings.test_samples.empty() != settings.test_inputs.empty() && !settings.train_inputs.empty()) {
+    throw Error("data.test_samples and data.test_inputs go together where data.train_inputs is given; found only one",
+                ExitCode::usage);
+  }
+  if (!settings.test_inputs.empty() && settings.test_inputs.size() != settings.train_inputs.size()) {
+    throw Error("data.test_inputs has " + std::to_string(settings.test_inputs.size()) +
+                    " arrays and data.train_inputs " + std::to_string(settings.train_inputs.size()) +
+                    "; they are the same inputs, in the same order",
+                ExitCode::usage);
+  }
+}
+
+// Names each input after its array, if there are several.
+void name_inputs(Dataset& set, const Hdf5Set& settings) {
+  if (settings.train_inputs.empty()) return;
+  set.fields.input().name = last_part(settings.train_samples);
+  for (const std::string& array : settings.train_inputs) {
+    const TensorType& rows = set.train.fields.at(last_part(array)).type;
+    set.fields.fields.push_back(
+        {.name = last_part(array), .kind = is_image(rows) ? "image" : "numbers", .type = row_type(rows)});
+  }
+  std::set<std::string> names;
+  for (const Field& field : set.fields) {
+    if (names.insert(field.name).second) continue;
+    throw Error(set.source + ": two fields are called '" + field.name +
+                    "': each of data.train_samples and data.train_inputs gives an input the last part of its path as "
+                    "name, and what is learnt is called '" +
+                    set.fields.target().name + "'. Give the array another name",
+                ExitCode::usage);
+  }
+}
+
+// Throws Error if the test rows are of other types than the training rows.
+void require_same_types(const Dataset& set) {
+  if (set.test.rows() == 0) return;
+  const auto require = [&](const std::string& what, const TensorType& train, const TensorType& test) {
+    if (row_type(train) == row_type(test)) return;
+    throw Error(set.source + ": training " + what + " are " + to_string(train) + " and test " + what + " " +
+                to_string(test) + "; they may differ in the number of rows alone");
+  };
+  require("samples", set.train.samples, set.test.samples);
+  for (const Field* field : set.fields.of(Role::input)) {
+    if (field == &set.fields.input()) continue;
+    require("rows of '" + field->name + "'", set.train.fields.at(field->name).type,
+            set.test.fields.at(field->name).type);
   }
 }
 
@@ -212,8 +281,8 @@ Dataset read_arrays(const DataConfig& config) {
   Dataset set;
   set.name = "hdf5";
   set.source = config.path.string();
-  const ArrayNames train_names{settings.train_samples, settings.train_labels};
-  const ArrayNames test_names{settings.test_samples, settings.test_labels};
+  const ArrayNames train_names{settings.train_samples, settings.train_labels, settings.train_inputs};
+  const ArrayNames test_names{settings.test_samples, settings.test_labels, settings.test_inputs};
   {
     const Hdf5File file(config.path);
     require_names(file, settings);
@@ -226,15 +295,9 @@ Dataset read_arrays(const DataConfig& config) {
     const Hdf5File file(config.test_path);
     set.test = read_part(file, settings.test_samples.empty() ? train_names : test_names, config);
   }
-  const Shape& train = set.train.samples.shape;
-  const Shape& test = set.test.samples.shape;
-  if (set.test.rows() > 0 &&
-      (fields::device_type(set.train.samples).dtype != fields::device_type(set.test.samples).dtype ||
-       !std::equal(train.begin() + 1, train.end(), test.begin() + 1, test.end()))) {
-    throw Error(set.source + ": training samples are " + to_string(set.train.samples) + " and test samples " +
-                to_string(set.test.samples) + "; they may differ in the number of rows alone");
-  }
   set.fields.target() = target_of(set, config.learnt, settings);
+  name_inputs(set, settings);
+  require_same_types(set);
   take_test_share(set, config);
   return set;
 }
@@ -262,6 +325,11 @@ config::KindOf<DataConfig> hdf5_keys() {
                     "The array of the test samples. In `test_path`, default: `train_samples`.")),
       optional(text("test_labels", &H::test_labels,
                     "The same of the test samples. In `test_path`, default: `train_labels`.")),
+      optional(texts("train_inputs", &H::train_inputs,
+                     "Arrays that models take besides `train_samples`: images, or [rows, features]. Each input has the "
+                     "last part of its array's path as its name, as the one of `train_samples` then has, too.")),
+      optional(texts("test_inputs", &H::test_inputs,
+                     "The same of the test samples. In `test_path`, default: `train_inputs`.")),
       choice("layout", &H::layout, {"auto", "channels_first", "channels_last"},
              "Order of images: [rows, C, H, W] or [rows, H, W, C]; `auto`: the one with 1 or 3 channels."));
 }

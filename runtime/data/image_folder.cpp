@@ -23,6 +23,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr const char* kRowInput = "row";  // the field of data.input_columns
+
 // A folder for each class.
 Dataset read_class_folders(const DataConfig& config, ImageDecoder& decoder) {
   FolderScan scan = scan_image_folder(part_folders(config, Contents::classes));
@@ -56,17 +58,28 @@ Dataset read_listed_images(const DataConfig& config, const ImageFolderSet& setti
   const TargetChoice choice = target_choice(config, settings);
   const ImageList train = read_image_list(settings.targets, config.path, settings, choice);
   Field& target = set.fields.target() = fields::target_field(config.learnt, train.targets->names());
-  set.train.fields[target.name] = train.targets->values(target.names);
+  const auto take_values = [&](const ImageList& list, Split& split) {
+    split.fields[target.name] = list.targets->values(target.names);
+    if (list.inputs != nullptr) split.fields[kRowInput] = list.inputs->values(list.inputs->names());
+  };
+  take_values(train, set.train);
   std::optional<ImageList> test;
   if (!settings.test_targets.empty()) {
     const fs::path& folder = config.test_path.empty() ? config.path : config.test_path;
     test = read_image_list(settings.test_targets, folder, settings, choice);
     require_same_columns(settings.test_targets, test->columns, settings.targets, train.columns);
-    set.test.fields[target.name] = test->targets->values(target.names);
+    take_values(*test, set.test);
   }
   decoder.choose(train.files.size() + (test ? test->files.size() : 0), train.files, config, set.notes);
   decoder.decode(train.files, set.train, set.notes);
   if (test) decoder.decode(test->files, set.test, set.notes);
+  if (train.inputs != nullptr) {
+    const std::vector<std::string> columns = settings.header ? train.inputs->names() : std::vector<std::string>();
+    set.fields.fields.push_back({.name = kRowInput,
+                                 .kind = "numbers",
+                                 .type = {DType::f32, {std::ssize(settings.input_columns)}},
+                                 .names = columns});
+  }
   return set;
 }
 
@@ -97,7 +110,10 @@ config::KindOf<DataConfig> image_folder_keys() {
                     "A CSV table in place of class folders: images beneath `path` in its first column, what is learnt "
                     "of them in others.")),
       optional(path("test_targets", &F::test_targets,
-                    "The same of the test samples, beneath `test_path` where that is given."))));
+                    "The same of the test samples, beneath `test_path` where that is given.")),
+      optional(texts("input_columns", &F::input_columns,
+                     "Columns of numbers in `targets` that models take as the input `row`, besides the input `image`: "
+                     "names, or numbers from 0. They are normalised by the training samples."))));
 }
 
 // The table of the targets, or that there is none.
@@ -124,6 +140,7 @@ void check_image_table(const DataConfig& config, const ImageFolderSet& settings,
   if (!given.sound("data.targets")) return;
   std::vector<std::string> unused = changed_keys(settings);
   if (!settings.test_targets.empty()) unused.emplace_back("data.test_targets");
+  if (!settings.input_columns.empty()) unused.emplace_back("data.input_columns");
   for (const std::string& key : unused) {
     found.add(given.place(key), key + " is for the table data.targets; give that too");
   }

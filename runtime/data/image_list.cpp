@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "data/pack/files.hpp"
+#include "fields/kind.hpp"
 
 namespace gpunn::data {
 
@@ -34,13 +35,31 @@ struct Missing {
               ExitCode::missing);
 }
 
+std::vector<std::size_t> input_columns_of(const Table& table, const std::vector<std::string>& names) {
+  std::vector<std::size_t> columns;
+  for (const std::string& name : names) {
+    columns.push_back(table.find(name, "data.input_columns"));
+    if (columns.back() == 0) {
+      table.fail("the column " + table.column(0) + " names the images; it can't be one of data.input_columns");
+    }
+  }
+  return columns;
+}
+
 }  // namespace
 
-ImageList read_image_list(const fs::path& table_file, const fs::path& folder, const TargetTable& form,
+ImageList read_image_list(const fs::path& table_file, const fs::path& folder, const ImageFolderSet& form,
                           TargetChoice choice) {
   Table table(table_file, form.header, form.delimiter);
+  const std::vector<std::size_t> inputs = input_columns_of(table, form.input_columns);
   choice.others = {0};
-  ImageList list{.columns = table.columns(), .files = {}, .targets = target_columns_of(table, choice)};
+  choice.others.insert(choice.others.end(), inputs.begin(), inputs.end());
+  ImageList list{.columns = table.columns(),
+                 .files = {},
+                 .targets = target_columns_of(table, choice),
+                 .inputs = inputs.empty()
+                               ? nullptr
+                               : fields::find("numbers").cells(table, {.columns = inputs, .are_inputs = true})};
   std::map<fs::path, int64_t> lines;
   std::vector<Missing> missing;
   for (std::vector<std::string> fields; table.next(fields);) {
@@ -48,10 +67,12 @@ ImageList read_image_list(const fs::path& table_file, const fs::path& folder, co
     if (name.empty()) table.fail("the first column, " + table.column(0) + ", names an image; it is empty");
     const fs::path file = (folder / name).lexically_normal();
     const auto [other, is_new] = lines.emplace(file, table.line());
-    if (!is_new) table.fail("the image " + fields::shown(name) + " is in line " + std::to_string(other->second) + ", too");
+    if (!is_new)
+      table.fail("the image " + fields::shown(name) + " is in line " + std::to_string(other->second) + ", too");
     if (!files::is_file(file)) missing.push_back({table.line(), name});
     list.files.push_back(file);
     list.targets->add(table, fields);
+    if (list.inputs != nullptr) list.inputs->add(table, fields);
   }
   if (list.files.empty()) throw Error(table_file.string() + ": the table has no rows behind its header");
   if (!missing.empty()) refuse_missing(table_file, folder, list.files.size(), missing);

@@ -7,6 +7,7 @@
 #include "common/text.hpp"
 #include "data/rows.hpp"
 #include "data/statistics.hpp"
+#include "fields/kind.hpp"
 
 namespace gpunn::data {
 
@@ -51,13 +52,38 @@ void note_coarse(Dataset& set, const std::vector<fields::Moments>& columns, DTyp
 
 auto target_namer(const Dataset& set) {
   return [&set](std::size_t i) {
-    return "target " + (i < set.fields.target().names.size() ? in_quotes(set.fields.target().names[i]) : std::to_string(i));
+    return "target " +
+           (i < set.fields.target().names.size() ? in_quotes(set.fields.target().names[i]) : std::to_string(i));
   };
 }
 
 std::string advice_for(DType type) {
   return type == DType::f64 ? "Subtract an offset before the numbers become floating-point numbers"
                             : "Give the column as f64 or as integers, or subtract an offset before it is rounded";
+}
+
+// Sets the mean and deviation of a field from these values. Returns the moments of all but bytes.
+std::vector<fields::Moments> measure(Field& field, const TensorType& type, std::span<const std::byte> values) {
+  field.mean.clear();
+  field.stddev.clear();
+  if (type.dtype == DType::u8) {
+    for (const ChannelSummary& channel : fields::summaries_of(type, values)) {
+      field.mean.push_back(channel.mean / 255);
+      field.stddev.push_back(channel.stddev > 0 ? channel.stddev / 255 : 1);  // a constant stays one
+    }
+    return {};
+  }
+  std::vector<fields::Moments> channels = fields::moments_of(type, values);
+  for (const fields::Moments& channel : channels) {
+    field.mean.push_back(channel.centre());
+    field.stddev.push_back(channel.unit());
+  }
+  return channels;
+}
+
+std::string column_name(const Field& field, const TensorType& type, std::size_t i) {
+  if (i < field.names.size()) return "column " + in_quotes(field.names[i]);
+  return (type.shape.size() > 2 ? "channel " : "column ") + std::to_string(i);
 }
 
 }  // namespace
@@ -76,41 +102,37 @@ bool is_coarse(double largest, double stddev, DType type) {
 }
 
 void normalise_by_training_samples(Dataset& set) {
-  set.fields.input().mean.clear();
-  set.fields.input().stddev.clear();
   const Split& train = set.train;
-  if (train.samples.dtype == DType::u8) {
-    for (const ChannelSummary& channel : summarize(train, set.fields).channels) {
-      set.fields.input().mean.push_back(channel.mean / 255);
-      set.fields.input().stddev.push_back(channel.stddev > 0 ? channel.stddev / 255 : 1);  // a constant stays one
-    }
-    return;
-  }
   const Split measured = train.source != nullptr ? evenly_spread(train, kMeasuredSamples) : Split();
   const Split& split = train.source != nullptr ? measured : train;
-  const std::vector<fields::Moments> channels = fields::moments_of(split.samples, split.sample_bytes());
-  for (const fields::Moments& channel : channels) {
-    set.fields.input().mean.push_back(channel.centre());
-    set.fields.input().stddev.push_back(channel.unit());
-  }
+  Field& input = set.fields.input();
+  const std::vector<fields::Moments> channels = measure(input, split.samples, split.sample_bytes());
   const DType type = train.rounded_to.value_or(train.samples.dtype);
-  const auto name = [&](std::size_t i) {
-    if (i < set.fields.input().names.size()) return "column " + in_quotes(set.fields.input().names[i]);
-    return (split.samples.shape.size() > 2 ? "channel " : "column ") + std::to_string(i);
-  };
+  const auto name = [&](std::size_t i) { return column_name(input, split.samples, i); };
   note_coarse(set, channels, type, name, "holds numbers rounded to", advice_for(type));
 }
 
-void measure_targets(Dataset& set) {
-  set.fields.target().mean.clear();
-  set.fields.target().stddev.clear();
-  const auto field = set.train.fields.find(set.fields.target().name);
-  if (field == set.train.fields.end()) return;
-  const std::vector<fields::Moments> columns = fields::moments_of(field->second.type, field->second.values);
-  for (const fields::Moments& column : columns) {
-    set.fields.target().mean.push_back(column.centre());
-    set.fields.target().stddev.push_back(column.unit());
+void normalise_further_inputs(Dataset& set) {
+  for (Field& field : set.fields.fields) {
+    const auto values = set.train.fields.find(field.name);
+    if (&field == &set.fields.input() || field.role != Role::input || !fields::kind_of(field).is_normalised() ||
+        !field.mean.empty() || values == set.train.fields.end()) {
+      continue;
+    }
+    const TensorType& type = values->second.type;
+    const std::vector<fields::Moments> columns = measure(field, type, values->second.bytes());
+    const auto name = [&](std::size_t i) { return column_name(field, type, i) + " of " + in_quotes(field.name); };
+    note_coarse(set, columns, type.dtype, name, "holds numbers rounded to", advice_for(type.dtype));
   }
+}
+
+void measure_targets(Dataset& set) {
+  Field& target = set.fields.target();
+  target.mean.clear();
+  target.stddev.clear();
+  const auto field = set.train.fields.find(target.name);
+  if (field == set.train.fields.end()) return;
+  const std::vector<fields::Moments> columns = measure(target, field->second.type, field->second.bytes());
   const DType type = field->second.type.dtype;
   note_coarse(set, columns, type, target_namer(set), "holds numbers rounded to", advice_for(type));
 }
@@ -118,7 +140,7 @@ void measure_targets(Dataset& set) {
 void note_rounded_targets(Dataset& set) {
   const auto field = set.train.fields.find(set.fields.target().name);
   if (field == set.train.fields.end()) return;
-  const std::vector<fields::Moments> columns = fields::moments_of(field->second.type, field->second.values);
+  const std::vector<fields::Moments> columns = fields::moments_of(field->second.type, field->second.bytes());
   note_coarse(set, columns, DType::f32, target_namer(set), "is learnt in its own units, as",
               "Set data.scale_targets: true");
 }

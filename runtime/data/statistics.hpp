@@ -19,6 +19,9 @@ inline constexpr int64_t kMeasuredSamples = 2048;
 // and adds a note for each channel that was rounded too coarsely before.
 void normalise_by_training_samples(Dataset& set);
 
+// The same for the other inputs that models take normalised and whose mean is not known.
+void normalise_further_inputs(Dataset& set);
+
 // Sets the mean and deviation of each target column from the training rows, with the same notes.
 void measure_targets(Dataset& set);
 

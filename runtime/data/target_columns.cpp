@@ -34,11 +34,13 @@ std::unique_ptr<fields::CellReader> target_columns_of(const Table& table, const 
   if (!choice.label_column.empty()) columns = {table.find(choice.label_column, "data.label_column")};
   for (const std::size_t column : columns) {
     if (std::ranges::find(choice.others, column) != choice.others.end()) {
-      table.fail("the column " + table.column(column) + " names the files; it can't be what is learnt");
+      table.fail("the column " + table.column(column) +
+                 (column == 0 ? " names the files" : " is one of data.input_columns") + "; it can't be what is learnt");
     }
   }
   const bool chosen = !columns.empty();
   if (!chosen) columns = columns_by_default(table, choice);
+  if (columns.empty()) table.fail("no column is left to be learnt: all others are in data.input_columns");
   const bool list = choice.target_columns.empty() && columns.size() == 1;
   return fields::find(choice.kind)
       .cells(table, {.columns = std::move(columns), .may_be_list = list, .label_separator = choice.label_separator});

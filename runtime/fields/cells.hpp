@@ -30,8 +30,9 @@ class CellTable {
 // The columns of a field, and how they are written.
 struct ChosenColumns {
   std::vector<std::size_t> columns;
-  bool may_be_list = false;     // one column, which the user did not name as a number
-  std::string label_separator;  // between the labels of a list
+  bool may_be_list = false;          // one column, which the user did not name as a number
+  std::string label_separator = {};  // between the labels of a list
+  bool are_inputs = false;           // models take them, and do not learn them
 };
 
 // Gathers the values of a field from the rows of a table.

@@ -1,6 +1,7 @@
 #include "fields/moments.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -50,6 +51,45 @@ std::vector<Moments> moments_of_numbers(const TensorType& type, std::span<const 
   return moments;
 }
 
+// From how often each of the 256 values occurs: exact, whatever the number of bytes.
+ChannelSummary summary_of_counts(const std::array<uint64_t, 256>& counts) {
+  ChannelSummary summary;
+  double total = 0, sum = 0, squares = 0;
+  bool any = false;
+  for (std::size_t value = 0; value < counts.size(); ++value) {
+    if (counts[value] == 0) continue;
+    const auto v = static_cast<double>(value);
+    const auto n = static_cast<double>(counts[value]);
+    if (!any) summary.min = v;
+    any = true;
+    summary.max = v;
+    total += n;
+    sum += n * v;
+    squares += n * v * v;
+  }
+  if (!any) return summary;
+  summary.mean = sum / total;
+  summary.stddev = std::sqrt(std::max(0.0, squares / total - summary.mean * summary.mean));
+  return summary;
+}
+
+std::vector<ChannelSummary> summaries_of_bytes(const TensorType& type, std::span<const std::byte> values) {
+  const std::size_t channels = type.shape.size() > 1 ? static_cast<std::size_t>(type.shape[1]) : 1;
+  const auto rows = static_cast<std::size_t>(type.shape.at(0));
+  const std::size_t inner = values.size() / std::max<std::size_t>(rows * channels, 1);
+  std::vector<ChannelSummary> summaries;
+  for (std::size_t channel = 0; channel < channels && !values.empty(); ++channel) {
+    std::array<uint64_t, 256> counts = {};
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (const std::byte value : values.subspan((row * channels + channel) * inner, inner)) {
+        ++counts[std::to_integer<std::size_t>(value)];
+      }
+    }
+    summaries.push_back(summary_of_counts(counts));
+  }
+  return summaries;
+}
+
 }  // namespace
 
 double Moments::centre() const {
@@ -66,6 +106,13 @@ double Moments::unit() const {
 
 std::vector<Moments> moments_of(const TensorType& type, std::span<const std::byte> values) {
   return type.dtype == DType::f64 ? moments_of_numbers<double>(type, values) : moments_of_numbers<float>(type, values);
+}
+
+std::vector<ChannelSummary> summaries_of(const TensorType& type, std::span<const std::byte> values) {
+  if (type.dtype == DType::u8) return summaries_of_bytes(type, values);
+  std::vector<ChannelSummary> summaries;
+  for (const Moments& one : moments_of(type, values)) summaries.push_back(summary_of(one));
+  return summaries;
 }
 
 }  // namespace gpunn::fields

@@ -26,6 +26,9 @@ struct Moments {
 // Moments by channel of numbers [rows, channels, ...] in f32 or f64.
 std::vector<Moments> moments_of(const TensorType& type, std::span<const std::byte> values);
 
+// Statistics by channel of numbers [rows, channels, ...] in u8, f32 or f64.
+std::vector<ChannelSummary> summaries_of(const TensorType& type, std::span<const std::byte> values);
+
 inline ChannelSummary summary_of(const Moments& moments) {
   return {.min = moments.low, .max = moments.high, .mean = moments.mean(), .stddev = moments.stddev};
 }

@@ -22,27 +22,29 @@ constexpr std::size_t kMostNumberGroups = 10;
 
 class NumberCells : public CellReader {
  public:
-  NumberCells(const CellTable& table, std::vector<std::size_t> columns) : columns_(std::move(columns)) {
+  NumberCells(const CellTable& table, const ChosenColumns& chosen)
+      : columns_(chosen.columns), are_inputs_(chosen.are_inputs) {
     for (auto column = columns_.begin(); column != columns_.end(); ++column) {
       if (std::find(columns_.begin(), column, *column) != column) {
-        table.fail("data.target_columns has the column " + table.column(*column) + " twice");
+        table.fail(std::string(key()) + " has the column " + table.column(*column) + " twice");
       }
       names_.push_back(table.columns()[*column]);
     }
   }
   bool has(std::size_t column) const override { return std::ranges::find(columns_, column) != columns_.end(); }
   std::string text() const override {
-    return "the target" + std::string(names_.size() == 1 ? " " : "s ") + shown(join(names_, ", ")) +
-           " (data.target_columns)";
+    return "the " + std::string(are_inputs_ ? "input" : "target") + (names_.size() == 1 ? " " : "s ") +
+           shown(join(names_, ", ")) + " (" + key() + ")";
   }
   void add(const CellTable& table, const std::vector<std::string>& cells) override {
     for (const std::size_t column : columns_) {
       const std::optional<double> value = number_of(cells[column]);
       if (!value) {
         table.refuse(cells[column], column, "a finite number",
-                     "the task regression learns numbers up to 3.4e38 (data.target_columns). Leave such rows out, or "
-                     "choose other "
-                     "columns; classes are learnt by task: classification");
+                     (are_inputs_ ? "models take" : "the task regression learns") +
+                         std::string(" numbers up to 3.4e38 (") + key() +
+                         "). Leave such rows out, or choose other columns" +
+                         (are_inputs_ ? "" : "; classes are learnt by task: classification"));
       }
       values_.push_back(*value);
     }
@@ -53,7 +55,10 @@ class NumberCells : public CellReader {
   }
 
  private:
+  const char* key() const { return are_inputs_ ? "data.input_columns" : "data.target_columns"; }
+
   std::vector<std::size_t> columns_;
+  bool are_inputs_;
   std::vector<std::string> names_;
   std::vector<double> values_;
 };
@@ -63,7 +68,9 @@ class NumbersKind : public Kind {
   std::string_view name() const override { return "numbers"; }
   std::string_view help() const override { return "numbers of each sample, one for each column"; }
   std::string_view data() const override { return "numbers"; }
-  std::string of_sample(const Field& field) const override { return std::to_string(field.count()) + " numbers a sample"; }
+  std::string of_sample(const Field& field) const override {
+    return std::to_string(field.count()) + " numbers a sample";
+  }
   std::string amount(const Field& field) const override {
     return std::to_string(field.count()) + (field.count() == 1 ? " target" : " targets");
   }
@@ -71,15 +78,20 @@ class NumbersKind : public Kind {
   bool is_scaled() const override { return true; }
 
   void require(const Field& field, const FieldValues& values, int64_t rows, const std::string& part) const override {
-    const DType dtype = values.type.dtype == DType::f64 ? DType::f64 : DType::f32;
-    require_type(values, {dtype, {rows, field.count()}}, part + " targets");
-    require_finite(dtype, values.bytes(), field.count(), part + " targets");
+    const bool learnt = field.role == Role::target;
+    const std::string what = part + (learnt ? " targets" : " '" + field.name + "'");
+    Shape shape = learnt ? Shape{field.count()} : field.type.shape;
+    shape.insert(shape.begin(), rows);
+    const DType given = values.type.dtype;
+    const bool known = given == DType::f64 || (given == DType::u8 && !learnt);
+    const DType dtype = known ? given : DType::f32;
+    require_type(values, {dtype, shape}, what);
+    require_finite(dtype, values.bytes(), element_count(shape) / std::max<int64_t>(rows, 1), what);
   }
 
   FieldSummary summarize(const Field&, const FieldValues& values, int64_t rows) const override {
     FieldSummary summary;
-    if (rows == 0) return summary;
-    for (const Moments& column : moments_of(values.type, values.bytes())) summary.columns.push_back(summary_of(column));
+    if (rows > 0) summary.columns = summaries_of(values.type, values.bytes());
     return summary;
   }
 
@@ -107,7 +119,7 @@ class NumbersKind : public Kind {
 
   std::vector<std::string_view> table_keys() const override { return {"data.target_columns"}; }
   std::unique_ptr<CellReader> cells(const CellTable& table, const ChosenColumns& chosen) const override {
-    return std::make_unique<NumberCells>(table, chosen.columns);
+    return std::make_unique<NumberCells>(table, chosen);
   }
 
   FieldValues read(const ArraySource& array) const override {

@@ -212,6 +212,12 @@ std::vector<InputValue> add_inputs(Graph& graph, const SampleTypes& samples, int
   return inputs;
 }
 
+std::vector<std::string> names_of(const SampleTypes& samples) {
+  std::vector<std::string> names;
+  for (const SampleType& sample : samples) names.push_back(sample.name);
+  return names;
+}
+
 std::vector<std::size_t> matched_inputs(const ModelSpec& model, const std::vector<std::string>& names) {
   if (model.inputs.size() == 1 && names.size() == 1) return {0};
   std::vector<std::size_t> numbers;

@@ -36,6 +36,8 @@ using SampleTypes = std::vector<SampleType>;
 // The sample of a model that has one input of f32.
 inline SampleTypes one_sample(const Shape& shape) { return {{.type = {DType::f32, shape}}}; }
 
+std::vector<std::string> names_of(const SampleTypes& samples);
+
 // The number of the sample for each input of a model, by its name. Samples that the model has no input for are left
 // out. Throws ConfigError, with the place of the input, if there is none.
 std::vector<std::size_t> matched_inputs(const ModelSpec& model, const std::vector<std::string>& names);

@@ -21,7 +21,7 @@ EvaluatedData load_evaluated(const TrainedFile& trained) {
   // A file from elsewhere tells nothing of its classes.
   const bool is_told = checkpoint.model && (trained.names_data || !checkpoint.model->fields.target().names.empty());
   if (is_told) require_data_of(*checkpoint.model, dataset);
-  take_target_scale(checkpoint, dataset);
+  take_scales(checkpoint, dataset);
   std::string notice = evaluated_data_notice(checkpoint, dataset);
   return {std::move(dataset), std::move(notice)};
 }

@@ -11,6 +11,7 @@
 #include "storage/model_info.hpp"
 #include "tasks/task.hpp"
 #include "training/evaluation_part.hpp"
+#include "training/model_samples.hpp"
 
 namespace gpunn::training {
 
@@ -60,10 +61,6 @@ std::string class_differences(const std::vector<std::string>& model, const std::
   return join(parts, "; ");
 }
 
-TensorType sample_of(const Dataset& dataset) {
-  return fields::device_type({dataset.train.samples.dtype, sample_shape(dataset)});
-}
-
 std::optional<PhotographInfo> photographs_of(const Experiment& experiment) {
   const auto* settings = std::get_if<PhotographSet>(&experiment.data.kind);
   if (settings == nullptr) return std::nullopt;
@@ -81,9 +78,8 @@ std::string rows_text(const PartDigest& part) { return std::to_string(part.rows)
 
 ModelInfo model_info(const Experiment& experiment, const Dataset& dataset) {
   ModelInfo info;
-  info.fields = dataset.fields;
+  info.fields = typed_fields(dataset);
   Field& input = info.fields.input();
-  input.type = sample_of(dataset);
   if (info.fields.of(Role::input).size() == 1) input.name = input.type.shape.size() == 3 ? "image" : "features";
   input.kind = input.type.shape.size() == 3 ? "image" : "numbers";
   if (!experiment.data.mean.empty()) input.mean = experiment.data.mean;
@@ -123,22 +119,34 @@ Experiment experiment_of(const storage::Checkpoint& checkpoint, const fs::path& 
   return experiment;
 }
 
-void take_target_scale(const storage::Checkpoint& checkpoint, Dataset& dataset) {
+void take_scales(const storage::Checkpoint& checkpoint, Dataset& dataset) {
   if (!checkpoint.model) return;
+  const Field first = dataset.fields.input();
+  take_normalisation(checkpoint.model->fields, dataset.fields);
+  dataset.fields.input().mean = first.mean;
+  dataset.fields.input().stddev = first.stddev;
   dataset.fields.target().mean = checkpoint.model->fields.target().mean;
   dataset.fields.target().stddev = checkpoint.model->fields.target().stddev;
 }
 
 void require_data_of(const ModelInfo& model, const Dataset& dataset) {
   std::vector<std::string> differences;
-  if (const TensorType sample = sample_of(dataset); !(sample == model.fields.input().type)) {
-    differences.push_back("a sample is " + to_string(sample) + ", the model takes " +
-                          to_string(model.fields.input().type));
-  }
-  if (!model.fields.input().names.empty() && !dataset.fields.input().names.empty() &&
-      model.fields.input().names != dataset.fields.input().names) {
-    differences.push_back("the columns are " + named_classes(dataset.fields.input().names) + ", the model's are " +
-                          named_classes(model.fields.input().names));
+  Schema fields = typed_fields(dataset);
+  for (const auto& [taken, given] : paired_inputs(model.fields, fields)) {
+    const std::string of_input =
+        model.fields.of(Role::input).size() > 1 ? " of the input " + in_quotes(taken->name) : "";
+    if (given == nullptr) {
+      differences.push_back("the model takes the input " + in_quotes(taken->name) + ", which the data lacks");
+      continue;
+    }
+    if (!(given->type == taken->type)) {
+      differences.push_back("a sample" + of_input + " is " + to_string(given->type) + ", the model takes " +
+                            to_string(taken->type));
+    }
+    if (!taken->names.empty() && !given->names.empty() && taken->names != given->names) {
+      differences.push_back("the columns" + of_input + " are " + named_classes(given->names) + ", the model's are " +
+                            named_classes(taken->names));
+    }
   }
   const std::string classes = class_differences(model.fields.target().names, utf8_names(dataset.fields.target().names));
   if (!classes.empty()) {

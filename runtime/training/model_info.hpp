@@ -25,8 +25,8 @@ Experiment experiment_of(const storage::Checkpoint& checkpoint, const std::files
                          const std::vector<Override>& overrides = {});
 
 // Gives the data set the scale of the targets that the model has learnt, or none if it has learnt them as they are. The
-// data set's own may be another.
-void take_target_scale(const storage::Checkpoint& checkpoint, Dataset& dataset);
+// data set's own may be another. Inputs but the first, which experiment_of() is for, get the model's normalisation.
+void take_scales(const storage::Checkpoint& checkpoint, Dataset& dataset);
 
 // Throws Error(usage), with the difference, if the data set's classes or samples are not the model's.
 void require_data_of(const ModelInfo& model, const Dataset& dataset);

@@ -66,8 +66,10 @@ Split stand_in(const Split& like, const Dataset& set) {
   part.samples = like.samples;
   part.samples.shape.front() = 1;
   part.values.resize(part.samples.bytes());
-  const Field& target = set.fields.target();
-  part.fields[target.name] = fields::kind_of(target).blank(target, 1);
+  for (const Field& field : set.fields) {
+    const bool needed = field.role == Role::target || (field.role == Role::input && &field != &set.fields.input());
+    if (needed) part.fields[field.name] = fields::kind_of(field).blank(field, 1);
+  }
   return part;
 }
 
@@ -226,10 +228,16 @@ ModelInfo Network::Impl::complete_info() const {
 void Network::Impl::require_samples(const Dataset& dataset) const {
   for (const Split* part : {&dataset.train, &dataset.validation, &dataset.test}) {
     if (part->samples.shape.empty()) continue;
-    const TensorType row =
+    Schema fields = dataset.fields;
+    fields.input().type =
         fields::device_type({part->samples.dtype, {part->samples.shape.begin() + 1, part->samples.shape.end()}});
-    if (row == info.fields.input().type) continue;
-    refuse("the network takes samples of " + to_string(info.fields.input().type) + ", found " + to_string(row));
+    for (const auto& [taken, given] : training::paired_inputs(info.fields, fields)) {
+      if (given != nullptr && given->type == taken->type) continue;
+      const bool several = info.fields.of(Role::input).size() > 1;
+      refuse("the network takes samples of " + to_string(taken->type) +
+             (several ? " as " + in_quotes(taken->name) : "") + ", found " +
+             (given == nullptr ? "none" : to_string(given->type)));
+    }
   }
   if (dataset.fields.target().count() != static_cast<int64_t>(info.fields.target().names.size())) {
     refuse("the network has " + std::to_string(info.fields.target().names.size()) + " outputs; " +
@@ -239,10 +247,7 @@ void Network::Impl::require_samples(const Dataset& dataset) const {
 
 // What the network was trained with before stays as it is.
 void Network::Impl::take_settings_into(Dataset& dataset) const {
-  if (!info.fields.input().mean.empty()) {
-    dataset.fields.input().mean = info.fields.input().mean;
-    dataset.fields.input().stddev = info.fields.input().stddev;
-  }
+  training::take_normalisation(info.fields, dataset.fields);
   require_samples(dataset);
   dataset.fields.target().names = info.fields.target().names;
 }
@@ -325,8 +330,7 @@ EvalReport Network::Impl::evaluate(Dataset dataset, TrainingListener* listener) 
   dataset.train = stand_in(dataset.test, dataset);
   dataset.validation = {};
   dataset.batches = nullptr;
-  dataset.fields.input().mean = complete.fields.input().mean;
-  dataset.fields.input().stddev = complete.fields.input().stddev;
+  training::take_normalisation(complete.fields, dataset.fields);
   require_samples(dataset);
   dataset.fields.target().names = info.fields.target().names;
   dataset = training::prepared_for(std::move(dataset), alone.data, EvaluationPart::test, training::Digest::none);

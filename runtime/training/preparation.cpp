@@ -8,8 +8,10 @@
 
 #include <fmt/format.h>
 
+#include "common/text.hpp"
 #include "fields/standardise.hpp"
 #include "storage/model_info.hpp"
+#include "training/model_samples.hpp"
 
 namespace gpunn::training {
 
@@ -27,10 +29,7 @@ std::string numbers(const std::vector<double>& values) {
   return text + (values.size() > kShownNumbers ? fmt::format(" ({} in all)", values.size()) : "");
 }
 
-std::size_t channels_of(const ModelInfo& model) {
-  const Shape& sample = model.fields.input().type.shape;
-  return sample.empty() ? 0 : static_cast<std::size_t>(sample.front());
-}
+int64_t channels_of(const Field& input) { return input.type.shape.empty() ? 0 : input.type.shape.front(); }
 
 }  // namespace
 
@@ -59,20 +58,29 @@ std::optional<ModelInfo> described_model(const std::map<std::string, std::string
 }
 
 std::string take_preparation(const ModelInfo& from, ModelInfo& network) {
-  if (channels_of(from) != channels_of(network)) {
-    return fmt::format(
-        "normalisation: the weights were learnt from {} channels or features and the network takes {}, "
-        "so it keeps its own ({})",
-        channels_of(from), channels_of(network), normalisation_text(network.fields.input().mean, network.fields.input().stddev));
-  }
   ModelInfo taken = from;
   taken.task = network.task;
-  if (from.fields.input().type.shape != network.fields.input().type.shape) {
-    taken.fields.input().type.shape = network.fields.input().type.shape;
-    taken.fields.input().names = network.fields.input().names;
+  const Field& own = network.fields.input();
+  const auto other = [&](const std::string& of_weights, const std::string& of_network) {
+    return fmt::format(
+        "normalisation: the weights were learnt from {} and the network takes {}, so it keeps its own ({})", of_weights,
+        of_network, normalisation_text(own.mean, own.stddev));
+  };
+  const auto count = [](const ModelInfo& model) {
+    return std::to_string(model.fields.of(Role::input).size()) + " inputs";
+  };
+  if (count(from) != count(network)) return other(count(from), count(network));
+  for (const auto& [input, learnt] : paired_inputs(network.fields, taken.fields)) {
+    if (learnt == nullptr) return other("other inputs", in_quotes(input->name));
+    if (channels_of(*learnt) != channels_of(*input)) {
+      return other(std::to_string(channels_of(*learnt)) + " channels or features", std::to_string(channels_of(*input)));
+    }
+    if (learnt->type.shape == input->type.shape) continue;
+    learnt->type.shape = input->type.shape;
+    learnt->names = input->names;
   }
-  std::string text =
-      "normalisation: taken with the weights (" + normalisation_text(from.fields.input().mean, from.fields.input().stddev) + ")";
+  std::string text = "normalisation: taken with the weights (" +
+                     normalisation_text(from.fields.input().mean, from.fields.input().stddev) + ")";
   const bool same_outputs = from.fields.target().names.size() == network.fields.target().names.size();
   if (!same_outputs) {
     taken.fields.target() = network.fields.target();

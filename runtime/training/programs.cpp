@@ -72,12 +72,10 @@ void add_history(Graph& g, const char* variable, const char* name, ValueId step,
   g.add(GPUNN_OP_TABLE_STORE, name, {}, {history, step, number});
 }
 
-// The batch's values for the model: the first input, and the fields that have the names of others.
 std::vector<nn::InputValue> model_inputs(const ProgramContext& c, const Batch& batch) {
-  std::vector<nn::InputValue> inputs = {{c.input, batch.x}};
-  for (const InputSpec& wanted : c.experiment.model.inputs) {
-    const auto field = batch.fields.find(wanted.name);
-    if (wanted.name != c.input && field != batch.fields.end()) inputs.push_back({wanted.name, field->second});
+  std::vector<nn::InputValue> inputs;
+  for (const std::string& name : c.inputs) {
+    inputs.push_back({name, inputs.empty() ? batch.x : batch.fields.at(name)});
   }
   return inputs;
 }

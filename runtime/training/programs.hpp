@@ -71,7 +71,7 @@ struct ProgramContext {
   Ranks ranks = {};
   bool shifted = false;           // Sampling::shift is not 0: the sampling has a counter of its own
   const Field* target = nullptr;  // the field that is learnt
-  std::string input = {};         // the name of the data's first input
+  std::vector<std::string> inputs = {};  // the names of the data's inputs
   const tasks::Task& task() const { return tasks::find(experiment.task); }
   tasks::TaskContext of_task() const {
     // Parts that are added up in order pass one by one.

@@ -230,7 +230,7 @@ ProgramContext Session::context_of(const Experiment& experiment) const {
           .ranks = ranks(),
           .shifted = length_.shift != 0,
           .target = &dataset().fields.target(),
-          .input = dataset().fields.input().name};
+          .inputs = nn::names_of(model_samples(dataset()))};
 }
 
 // Fused no further than both backends can have it, where there are two.

@@ -162,7 +162,7 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
                                                           .total_steps = data.steps,
                                                           .buffers = buffers,
                                                           .target = &data.target,
-                                                          .input = data.samples.front().name},
+                                                          .inputs = nn::names_of(data.samples)},
                                                          data.split)
                             : Graph();
 
@@ -197,20 +197,55 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
   return report;
 }
 
-// Samples of a shape that is given, in as many classes as the model tells apart.
-SummaryReport summarize_without_data(const Experiment& experiment, const Shape& sample) {
-  const nn::SampleTypes of_model = nn::one_sample(sample);
+std::string samples_text(const nn::SampleTypes& samples) {
+  if (samples.size() == 1) return to_string(samples.front().type.shape);
+  std::vector<std::string> parts;
+  for (const auto& [name, type] : samples) parts.push_back(name + " " + to_string(type));
+  return join(parts, ", ");
+}
+
+// A sample of each input of a model file, by what the file says of them.
+nn::SampleTypes named_samples(const ModelSpec& model) {
+  nn::SampleTypes samples;
+  for (const InputSpec& input : model.inputs) {
+    if (input.shape.empty() && !input.dtype) {
+      throw Error(model.file.string() +
+                      (model.inputs.size() == 1
+                           ? ": a model without data, and it names no input: give the shape of a sample, as "
+                             "--input 3,224,224"
+                           : ": a model without data: give the shape of its input '" + input.name + "' in the file"),
+                  ExitCode::usage);
+    }
+    samples.push_back({input.name, {input.dtype.value_or(DType::f32), input.shape}});
+  }
+  return samples;
+}
+
+// Samples of a shape that is given.
+nn::SampleTypes given_sample(const ModelSpec& model, const Shape& shape) {
+  if (model.inputs.size() == 1) return nn::one_sample(shape);
+  throw Error("--input is the shape of a sample of a model with one input; " + model.file.string() + " takes " +
+                  std::to_string(model.inputs.size()) + ", whose shapes are in the file",
+              ExitCode::usage);
+}
+
+// In as many classes as the model tells apart.
+SummaryReport summarize_without_data(const Experiment& experiment, const nn::SampleTypes& of_model) {
   const Shape output = nn::output_shape(experiment.model, of_model);
   const std::optional<Field> target = tasks::find(experiment.task).imagined_target(output);
   Schema schema;
   if (target) schema.target() = *target;
+  for (std::size_t i = 1; i < of_model.size(); ++i) {
+    schema.fields.push_back({.name = of_model[i].name, .kind = "numbers", .type = of_model[i].type});
+  }
   Split split;
-  split.samples = {DType::f32, batch_shape(sample, experiment.data.batch_size * experiment.accumulate)};
+  split.samples = of_model.front().type;
+  split.samples.shape.insert(split.samples.shape.begin(), experiment.data.batch_size * experiment.accumulate);
   SummaryReport report = summarize_step(experiment, {.split = training::split_type("train", schema, split),
                                                      .samples = of_model,
                                                      .target = schema.target(),
                                                      .trains = target.has_value()});
-  report.data = "samples " + to_string(sample) + ", as given";
+  report.data = "samples " + samples_text(of_model) + ", as given";
   if (const auto start = training::find_start(experiment, of_model)) report.start = start->report.text();
   return report;
 }
@@ -220,6 +255,7 @@ SummaryReport summarize_with_data(const Experiment& experiment) {
   const training::TrainingLength length = training::training_length(experiment, dataset);
   training::require_augmentable(experiment, dataset);
   training::require_targets(experiment, dataset);
+  training::require_samples(experiment, dataset);
   const auto start = training::find_start(experiment, training::model_samples(dataset));
   SummaryReport report =
       summarize_step(experiment, {.split = training::split_type("train", dataset.fields, dataset.train),
@@ -235,22 +271,16 @@ SummaryReport summarize_with_data(const Experiment& experiment) {
 }  // namespace
 
 SummaryReport summarize(const Experiment& experiment, const Shape& input) {
-  return summarize_without_data(experiment, input);
+  return summarize_without_data(experiment, given_sample(experiment.model, input));
 }
 
 SummaryReport summarize(const SummaryRequest& request) {
   const bool model_alone = is_model_file(request.file);
   const Experiment experiment = model_alone ? experiment_around(request.file, request.overrides)
                                             : load_experiment(request.file, request.overrides);
-  if (!request.input.empty()) return summarize_without_data(experiment, request.input);
+  if (!request.input.empty()) return summarize(experiment, request.input);
   if (!model_alone) return summarize_with_data(experiment);
-  if (experiment.model.inputs.front().shape.empty()) {
-    throw Error(request.file.string() +
-                    ": a model without data, and it names no input: give the shape of a sample, as "
-                    "--input 3,224,224",
-                ExitCode::usage);
-  }
-  return summarize_without_data(experiment, experiment.model.inputs.front().shape);
+  return summarize_without_data(experiment, named_samples(experiment.model));
 }
 
 }  // namespace gpunn

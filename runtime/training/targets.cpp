@@ -2,7 +2,9 @@
 
 #include <gpunn/error.hpp>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "common/text.hpp"
 #include "data/described.hpp"
@@ -11,6 +13,7 @@
 #include "tasks/losses.hpp"
 #include "tasks/task.hpp"
 #include "training/evaluation_part.hpp"
+#include "training/model_samples.hpp"
 
 namespace gpunn::training {
 
@@ -32,6 +35,15 @@ void require_targets(const Experiment& experiment, const Dataset& dataset) {
 
 void require_samples(const Experiment& experiment, const Dataset& dataset) {
   const ModelSpec& model = experiment.model;
+  const std::vector<std::string> names = nn::names_of(model_samples(dataset));
+  nn::matched_inputs(model, names);
+  for (const std::string& name : names) {
+    if (names.size() == 1 || std::ranges::find(model.inputs, name, &InputSpec::name) != model.inputs.end()) continue;
+    throw Error(model.file.string() + ": " + data::described(dataset) + " has the inputs " + join(names, ", ") +
+                    ", and the model " + model.name + " takes no input '" + name +
+                    "'. Give the model an input of this name, or leave it out of the data",
+                ExitCode::usage);
+  }
   const Shape sample = sample_shape(dataset), &wanted = model.inputs.front().shape;
   if (model.inputs.size() > 1 || wanted.empty() || wanted == sample) return;
   throw Error(model.file.string() + ": the model " + model.name + " takes samples of " + to_string(wanted) +

@@ -128,7 +128,7 @@ RunResult resume_session(const std::filesystem::path& run, const std::vector<Ove
   if (!chosen) experiment.backend = checkpoint.backend;
   return profiled(experiment, options, [&](execution::Profiler* profiler) {
     Dataset dataset = data(experiment);
-    training::take_target_scale(checkpoint, dataset);
+    training::take_scales(checkpoint, dataset);
     Session session = Session::open(experiment, std::move(dataset), profiler, team, training::origin_of(checkpoint));
     training::require_equal_ranks(session);
     Trainer trainer(session, folder, options);

@@ -51,6 +51,7 @@ struct SizedImages {
 struct ImageFolderSet : SizedImages, TargetTable {
   std::filesystem::path targets;       // the table: images with what is learnt of them; empty: folders are classes
   std::filesystem::path test_targets;  // that of the test samples
+  std::vector<std::string> input_columns;  // of the table: numbers that models take besides the image
 };
 
 // The user's own images with a label map each. Files and folders without a path are below `path`.
@@ -72,6 +73,7 @@ enum class ImageLayout { automatic, channels_first, channels_last };
 struct Hdf5Set {
   std::string train_samples, train_labels;  // names of the arrays
   std::string test_samples, test_labels;    // empty: no test part, or named as the others in test_path
+  std::vector<std::string> train_inputs, test_inputs;  // arrays that models take besides the samples
   ImageLayout layout = ImageLayout::automatic;
 };
 
