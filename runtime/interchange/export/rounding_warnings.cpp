@@ -34,8 +34,9 @@ void warn(std::vector<std::string>& warnings, const std::vector<double>& mean, c
 
 std::vector<std::string> rounding_warnings(const ModelInfo& info, bool raw) {
   std::vector<std::string> warnings;
-  if (raw && info.fields.input().type.dtype == DType::f32) {
-    warn(warnings, info.fields.input().mean, info.fields.input().stddev, info.fields.input().names, "input",
+  for (const Field* input : info.fields.of(Role::input)) {
+    if (!raw || input->type.dtype != DType::f32) continue;
+    warn(warnings, input->mean, input->stddev, input->names, "input",
          "Leave --raw-input out, and compute (x - mean) / std in f64 by the file's metadata");
   }
   if (!info.fields.target().mean.empty()) {

@@ -1,0 +1,148 @@
+"""Training on an image and a row of numbers at once. The class is whether exactly one of the two bits is set that they
+show, so that neither input alone says anything of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+import pytest
+from PIL import Image
+
+import gpunn
+
+MODEL = """
+name: image_and_row
+inputs: {image: data, row: data}
+layers:
+  - flatten: {from: image}
+  - linear: {name: from_image, units: 8, activation: tanh}
+  - linear: {name: from_row, units: 8, activation: tanh, from: row}
+  - concat: {from: [from_image, from_row]}
+  - linear: {units: 16, activation: relu}
+  - linear: {units: 2}
+"""
+
+Samples = dict[str, npt.NDArray[Any]]
+
+
+def samples(rows: int, seed: int) -> Samples:
+    """Images [rows, 1, 6, 6] whose left or right half is bright, rows of three numbers far from 0, and classes."""
+    random = np.random.default_rng(seed)
+    in_image, in_row = random.integers(0, 2, (2, rows))
+    image = random.integers(0, 60, (rows, 1, 6, 6))
+    image[:, :, :, :3] += 120 * (in_image == 0)[:, None, None, None]
+    image[:, :, :, 3:] += 120 * (in_image == 1)[:, None, None, None]
+    row = random.normal(size=(rows, 3)) * [0.1, 5, 1e-3] + [1000, -7, 0.02]
+    row[:, 0] += np.where(in_row == 1, 0.5, -0.5)
+    return {"image": image.astype(np.uint8), "row": row, "class": (in_image ^ in_row).astype(np.uint8)}
+
+
+TRAIN, TEST = samples(600, 1), samples(200, 2)
+
+
+def experiment(data: dict[str, Any]) -> dict[str, Any]:
+    Path("both.yaml").write_text(MODEL)
+    return {
+        "model": {"file": "both.yaml"},
+        "data": {"batch_size": 20, **data},
+        "optimizer": {"type": "adam", "learning_rate": 0.01},
+        "training": {"epochs": 12, "seed": 3},
+        "backend": "cpu",
+    }
+
+
+def arrays() -> dict[str, Any]:
+    """The settings of a data set that is an HDF5 file."""
+    with h5py.File("set.h5", "w") as file:
+        for part, values in (("train", TRAIN), ("test", TEST)):
+            for name, array in values.items():
+                file[f"{part}/{name}"] = array
+    return {
+        "dataset": "hdf5",
+        "path": "set.h5",
+        "train_samples": "train/image",
+        "train_inputs": ["train/row"],
+        "train_labels": "train/class",
+        "test_samples": "test/image",
+        "test_inputs": ["test/row"],
+        "test_labels": "test/class",
+    }
+
+
+def table() -> dict[str, Any]:
+    """The settings of a data set that is a table of PNGs and numbers."""
+    for part, values in (("train", TRAIN), ("test", TEST)):
+        lines = ["file,class,a,b,c"]
+        for number, (image, row, label) in enumerate(zip(values["image"], values["row"], values["class"], strict=True)):
+            name = f"{part}{number}.png"
+            Image.fromarray(image[0]).save(name)
+            lines.append(",".join([name, f"c{label}", *(repr(float(value)) for value in row)]))
+        Path(f"{part}.csv").write_text("\n".join(lines) + "\n")
+    return {
+        "dataset": "image_folder",
+        "path": ".",
+        "targets": "train.csv",
+        "test_targets": "test.csv",
+        "label_column": "class",
+        "input_columns": ["a", "b", "c"],
+        "channels": 1,
+        "image_size": 6,
+    }
+
+
+def of_model(values: Samples) -> dict[str, Any]:
+    return {"image": values["image"], "row": values["row"].astype(np.float32)}
+
+
+@pytest.mark.parametrize("data", [arrays, table])
+def test_a_class_of_two_inputs_is_learnt(data: Any) -> None:
+    run = gpunn.run(experiment(data()))
+    assert run.final["test_accuracy"] > 0.98
+    model = gpunn.load(run)
+    assert [tensor.name for tensor in model.inputs] == ["image", "row"]
+    probabilities = model.run(of_model(TEST))
+    accuracy = np.mean(probabilities.argmax(1) == TEST["class"])
+    assert accuracy == pytest.approx(run.final["test_accuracy"])
+    assert gpunn.evaluate(run).metrics["accuracy"] == pytest.approx(accuracy)
+
+    # Each input counts: with the rows of other samples the classes are right no more often than by chance.
+    mixed = {**of_model(TEST), "row": of_model(TEST)["row"][::-1]}
+    assert np.mean(model.run(mixed).argmax(1) == TEST["class"]) < 0.65
+
+    gpunn.export(run, "both.onnx", raw_input=True)
+    session = onnxruntime.InferenceSession("both.onnx")
+    answers = session.run(["probabilities"], of_model(TEST))[0]
+    np.testing.assert_allclose(answers, probabilities, atol=1e-5)
+    gpunn.export(run, "normalised.onnx")
+    np.testing.assert_allclose(gpunn.load("normalised.onnx").run(of_model(TEST)), probabilities, atol=1e-5)
+
+
+def test_a_resumed_run_is_the_whole_run() -> None:
+    settings = experiment(arrays())
+    whole = gpunn.run(settings)
+    part = gpunn.run({**settings, "training": {"epochs": 5, "seed": 3}})
+    resumed = gpunn.resume(part, epochs=12)
+    for name, values in whole.weights().items():
+        np.testing.assert_array_equal(resumed.weights()[name], values)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"train_inputs": ["train/class"], "test_inputs": ["test/class"]}, r"'train/class': .* found \[600\]"),
+        ({"train_samples": "train/row", "test_samples": "test/row"}, "two fields are called 'row'"),
+        ({"test_inputs": []}, "test_inputs"),
+        ({"train_inputs": ["train/nothing"]}, "nothing"),
+        ({"train_inputs": [], "test_inputs": []}, "row"),
+        ({"train_inputs": ["test/row"]}, "600 rows.*200"),
+    ],
+)
+def test_inputs_that_do_not_fit(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(gpunn.Error, match=message):
+        gpunn.run(experiment({**arrays(), **change}))
