@@ -105,6 +105,21 @@ def samples_of(
     return np.ascontiguousarray(array, dtype=np.uint8 if pixels else float_for(array.dtype))
 
 
+def integers_of(value: Any, what: str, *, shape: list[int] | None = None) -> Array:
+    """Samples ``[rows, ...]`` of integers, int32: what layers take as it is. ``shape`` is that of one sample."""
+    array = as_array(value, what)
+    if array.ndim == 0 or (shape is not None and list(array.shape[1:]) != shape):
+        raise UsageError(f"{what}: the network takes samples of {shape or 'integers'}, found {list(array.shape)}")
+    if array.size == 0:
+        raise UsageError(f"{what}: the array is empty, {list(array.shape)}")
+    if array.dtype.kind == "f" and (array == np.floor(array)).all():
+        array = array.astype(np.int64)
+    limits = np.iinfo(np.int32)
+    if array.dtype.kind == "f" or array.min() < limits.min or array.max() > limits.max:
+        raise UsageError(f"{what}: expected integers of int32, found {array.dtype}")
+    return np.ascontiguousarray(array, dtype=np.int32)
+
+
 def float_for(dtype: Any) -> type[np.floating[Any]]:
     """The floating-point type of the library that holds all numbers of a dtype: float64 if float32 rounds them."""
     return np.float32 if np.can_cast(dtype, np.float32) else np.float64

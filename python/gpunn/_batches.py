@@ -19,8 +19,9 @@ import numpy as np
 from gpunn._arrays import Array, as_array, count_of
 from gpunn.errors import UsageError
 
-Convert = Callable[[Any, Any, str], tuple[Array, Array]]
-Pair = tuple[Array, Array]
+Samples = Array | dict[str, Array]  # of several inputs by their names
+Convert = Callable[[Any, Any, str], tuple[list[Array], Array]]
+Pair = tuple[Samples, Array]
 
 _ARRAYS = ("__array__", "__array_interface__", "__dlpack__", "dtype", "toarray")
 _NO_BATCH = "the iterable brings no batch: it ends at once"
@@ -53,7 +54,15 @@ def pair_of(batch: Any, what: str) -> tuple[Any, Any]:
 def owned(batch: Any, what: str) -> Pair:
     """A copy of a batch, which stays when the caller fills its arrays with the next one."""
     x, y = pair_of(batch, what)
-    return np.array(as_array(x, f"{what}, x")), np.array(as_array(y, f"{what}, y"))
+    targets = np.array(as_array(y, f"{what}, y"))
+    if isinstance(x, Mapping):
+        return {str(name): np.array(as_array(one, f"{what}, x[{name!r}]")) for name, one in x.items()}, targets
+    return np.array(as_array(x, f"{what}, x")), targets
+
+
+def _parts(samples: Samples) -> dict[str, Array]:
+    """The arrays, with what stands behind ``x`` in messages."""
+    return {f"[{name!r}]": one for name, one in samples.items()} if isinstance(samples, dict) else {"": samples}
 
 
 def _makes(source: Any) -> bool:
@@ -89,7 +98,7 @@ def _collected(batches: Iterable[Any], what: str) -> Iterator[Pair]:
     taken = 0
     for number, batch in enumerate(batches, 1):
         pair = owned(batch, f"{what}batch {number}")
-        taken += pair[0].nbytes + pair[1].nbytes
+        taken += sum(one.nbytes for one in _parts(pair[0]).values()) + pair[1].nbytes
         if taken > most:
             raise UsageError(
                 f"{what}{number} batches take half of the memory, and their end is not reached; give an iterable that "
@@ -134,13 +143,13 @@ class Batches:
         self.steps = steps
         self.first = self._kept[0]
 
-    def begin(self, convert: Convert) -> Callable[[int], Pair]:
+    def begin(self, convert: Convert) -> Callable[[int], tuple[list[Array], Array]]:
         """The function that the library calls for each step in turn; ``convert`` checks a batch. The library copies
         what it returns before it calls again."""
         self._convert = convert
         return self._read
 
-    def _read(self, _step: int) -> Pair:
+    def _read(self, _step: int) -> tuple[list[Array], Array]:
         assert self._convert is not None
         if self._done == self.steps:
             self._finish_pass()
@@ -192,11 +201,18 @@ def gathered(data: Any, what: str, *, alone: bool = False) -> tuple[Any, Any]:
         raise UsageError(f"{what}: {_NO_BATCH}")
     if length is not None and len(pairs) < length:
         raise UsageError(f"{what}: its len() is {length}, and it ends after {len(pairs)} batches")
-    return np.concatenate([x for x, _ in pairs]), np.concatenate([y for _, y in pairs])
+    targets = np.concatenate([y for _, y in pairs])
+    if isinstance(pairs[0][0], dict):
+        return {name: np.concatenate([x[name] for x, _ in pairs]) for name in pairs[0][0]}, targets
+    return np.concatenate([x for x, _ in pairs]), targets
 
 
 def _require_alike(pair: Pair, first: Pair, what: str) -> None:
-    for name, found, expected in zip("xy", pair, first, strict=True):
+    parts, others = ({f"x{at}": one for at, one in _parts(x).items()} | {"y": y} for x, y in (pair, first))
+    if parts.keys() != others.keys():
+        raise UsageError(f"{what}: expected {', '.join(others)} like the first batch, found {', '.join(parts)}")
+    for name, found in parts.items():
+        expected = others[name]
         if found.shape[1:] != expected.shape[1:] or found.ndim != expected.ndim:
             raise UsageError(
                 f"{what}, {name}: expected rows of {list(expected.shape[1:])} like the first batch, found "

@@ -37,12 +37,19 @@ def require_once(layer: Layer, seen: set[int]) -> None:
     seen.add(id(layer))
 
 
-def chain_of(inputs: Node, outputs: Node) -> list[tuple[Layer, list[Layer | None]]]:
-    """The layers between the two, each after its inputs; None is the input."""
-    chain: list[tuple[Layer, list[Layer | None]]] = []
-    done: set[int] = {id(inputs)}
+Chain = list[tuple[Layer, list[Layer | str]]]
+
+
+def chain_of(inputs: Mapping[str, Node], outputs: Sequence[Node]) -> Chain:
+    """The layers between the two, each after its sources: other layers, and names of inputs."""
+    for node in outputs:
+        if node.layer is None:
+            raise UsageError(f"an output of the network is {node!r} itself; an output is what a layer gives")
+    chain: Chain = []
+    name_of = {id(node): name for name, node in inputs.items()}
+    done: set[int] = set(name_of)
     seen: set[int] = set()
-    waiting = [outputs]
+    waiting = list(reversed(outputs))
     while waiting:
         node = waiting[-1]
         if id(node) in done:
@@ -55,9 +62,11 @@ def chain_of(inputs: Node, outputs: Node) -> list[tuple[Layer, list[Layer | None
             waiting.extend(reversed(missing))
             continue
         require_once(node.layer, seen)
-        chain.append((node.layer, [one.layer for one in node.inputs]))
+        chain.append((node.layer, [name_of[id(one)] if one.layer is None else one.layer for one in node.inputs]))
         done.add(id(node))
         waiting.pop()
+    for name in set(inputs) - {source for _, sources in chain for source in sources if isinstance(source, str)}:
+        raise UsageError(f"no output of the network depends on the input {name!r}; leave it out")
     return chain
 
 
@@ -80,14 +89,14 @@ def names_of(layers: Sequence[Layer]) -> list[str]:
     return names
 
 
-def sources_of(chain: Sequence[tuple[Layer, list[Layer | None]]], names: Sequence[str]) -> list[list[str]]:
-    """The inputs of each layer, if they are not just the layer before."""
+def sources_of(chain: Chain, names: Sequence[str], first: str) -> list[list[str]]:
+    """The sources of each layer, if they are not just the layer before, or ``first``, the first input."""
     name_of = {id(layer): name for (layer, _), name in zip(chain, names, strict=True)}
     result: list[list[str]] = []
-    before: Layer | None = None
+    before: Layer | str = first
     for layer, sources in chain:
-        follows = len(sources) == 0 or (len(sources) == 1 and sources[0] is before)
-        result.append([] if follows else ["input" if one is None else name_of[id(one)] for one in sources])
+        follows = len(sources) == 0 or (len(sources) == 1 and sources[0] == before)
+        result.append([] if follows else [one if isinstance(one, str) else name_of[id(one)] for one in sources])
         before = layer
     return result
 

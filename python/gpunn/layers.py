@@ -21,15 +21,26 @@ def _size(value: Size) -> int | list[int]:
 
 
 class Node:
-    """What a layer gives, or the network's input: what another layer is called with."""
+    """What a layer gives, or an input of the network: what another layer is called with."""
 
-    def __init__(self, layer: Layer | None, inputs: Sequence[Node], shape: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        layer: Layer | None,
+        inputs: Sequence[Node],
+        shape: Sequence[int] | None = None,
+        name: str = "",
+        dtype: str = "f32",
+    ) -> None:
         self.layer = layer
         self.inputs = list(inputs)
         self.shape = None if shape is None else [int(size) for size in shape]
+        self.name = name
+        self.dtype = dtype
 
     def __repr__(self) -> str:
-        return f"Input({tuple(self.shape or ())})" if self.layer is None else f"<output of {self.layer!r}>"
+        if self.layer is not None:
+            return f"<output of {self.layer!r}>"
+        return f"Input({tuple(self.shape or ())}" + (f", name={self.name!r})" if self.name else ")")
 
     def __add__(self, other: Node) -> Node:
         return Add()(self, other)
@@ -44,9 +55,16 @@ class Node:
         return Divide()(self, other)
 
 
-def Input(shape: Sequence[int]) -> Node:  # noqa: N802  # a function in the place of a layer
-    """The input of a network: the shape of one sample, ``(channels, height, width)`` or ``(features,)``."""
-    return Node(None, [], shape)
+def Input(shape: Sequence[int], *, name: str = "", dtype: str = "float32") -> Node:  # noqa: N802  # as a layer
+    """An input of a network: the shape of one sample, ``(channels, height, width)`` or ``(features,)``.
+
+    Arrays are given to a network of several inputs by their names. ``dtype`` is "float32", which uint8 pixels become
+    too; or "int32", of numbers that a layer such as :class:`Embedding` takes as they are.
+    """
+    types = {"float32": "f32", "int32": "i32"}
+    if dtype not in types:
+        raise UsageError(f"Input: dtype is one of {', '.join(types)}, found {dtype!r}")
+    return Node(None, [], shape, name, types[dtype])
 
 
 class Layer:

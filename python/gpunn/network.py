@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gpunn import _core
-from gpunn._arrays import Array, as_array, count_of, infer_task, samples_of, targets_of
+from gpunn._arrays import Array, as_array, count_of, infer_task, integers_of, samples_of, targets_of
 from gpunn._batches import Batches, gathered, is_batches
-from gpunn._chain import chain_of, found_size, names_of, require_once, sources_of, values
+from gpunn._chain import Chain, chain_of, found_size, names_of, require_once, sources_of, values
+from gpunn._ends import InputOf, by_input, inputs_of, inputs_text, named_nodes, outputs_text
 from gpunn._history import History
 from gpunn._listener import FitListener
 from gpunn._weights import preparation_of, state_of
@@ -46,25 +47,47 @@ Setting = str | Mapping[str, Any]
 
 
 class Network:
-    """A network of layers with branches: ``Network(x, z)`` from the inputs ``x`` to the output ``z``.
+    """A network of layers with branches: ``Network(x, z)`` from the input ``x`` to the output ``z``.
 
     >>> x = Input((3, 32, 32))                                        # doctest: +SKIP
     >>> y = Conv2d(3, 16, 3, padding=1)(x)                            # doctest: +SKIP
     >>> z = Linear(None, 10)(GlobalAvgPool2d()(Add()(y, ReLU()(y))))  # doctest: +SKIP
     >>> network = Network(x, z)                                       # doctest: +SKIP
 
+    Both may be lists or maps of names. Of several inputs, arrays are a dict by the names: ``Input((8,), name="row")``.
+    The first output is what is learnt.
+
     Weights are drawn from ``seed``, as a training from YAML with this ``training.seed`` draws them. They exist once the
     shape of a sample is known: from ``Input``, ``Sequential(input_shape=...)``, or the first array.
     """
 
-    def __init__(self, inputs: Node, outputs: Node, *, name: str = "network", seed: int = 1) -> None:
-        if inputs.layer is not None:
-            raise UsageError(f"a network begins with gpunn.Input(shape), found {inputs!r}")
-        self._begin(chain_of(inputs, outputs), inputs.shape, name, seed)
+    def __init__(
+        self,
+        inputs: Node | Sequence[Node] | Mapping[str, Node],
+        outputs: Node | Sequence[Node] | Mapping[str, Node],
+        *,
+        name: str = "network",
+        seed: int = 1,
+    ) -> None:
+        described, nodes = inputs_of(inputs)
+        given = named_nodes(outputs, "output")
+        chain = chain_of({one.name: node for one, node in zip(described, nodes, strict=True)}, list(given.values()))
+        layers = {key: node.layer for key, node in given.items() if node.layer is not None}
+        listed = not isinstance(outputs, Node | Mapping)
+        self._begin(chain, described, name, seed, {} if "" in layers else layers, listed=listed)
 
     def _begin(
-        self, chain: Sequence[tuple[Layer, list[Layer | None]]], input_shape: Sequence[int] | None, name: str, seed: int
+        self,
+        chain: Chain,
+        inputs: list[InputOf],
+        name: str,
+        seed: int,
+        outputs: Mapping[str, Layer] | None = None,
+        *,
+        listed: bool = False,
+        build: bool = True,
     ) -> None:
+        """``listed``: outputs have the names of their layers."""
         if not chain:
             raise UsageError("a network has at least one layer")
         self.name = name
@@ -72,8 +95,11 @@ class Network:
         self.history = History()
         self._layers = [layer for layer, _ in chain]
         self._names = names_of(self._layers)
-        self._from = sources_of(chain, self._names)
-        self._input = None if input_shape is None else [int(size) for size in input_shape]
+        self._from = sources_of(chain, self._names, inputs[0].name)
+        self._inputs = inputs
+        name_of = {id(layer): given for layer, given in zip(self._layers, self._names, strict=True)}
+        given = {key: name_of[id(layer)] for key, layer in (outputs or {}).items()}
+        self._outputs = {layer: layer for layer in given.values()} if listed else given
         self._settings: dict[str, Any] = {}
         self._compiled: dict[str, Any] = {}
         self._core: _core.Network | None = None
@@ -81,8 +107,8 @@ class Network:
         self._training = False
         self._text = ""  # of the experiment, where it was read from a file
         self._learnt_task = ""  # of the weights that were loaded with their preparation
-        if self._input is not None:
-            self._build(self._input, "f32")
+        if build and all(one.shape is not None for one in inputs):
+            self._build()
 
     # ---- what it is made of
 
@@ -93,12 +119,13 @@ class Network:
 
     def to_yaml(self, file: str | os.PathLike[str] | None = None) -> str:
         """The model as YAML, which ``gpunn run`` and :func:`from_yaml` read; written to ``file`` too, if given."""
-        text = f"name: {flow(self.name)}\n" + section("input", self._input) + "layers:\n"
+        text = f"name: {flow(self.name)}\n" + inputs_text(self._inputs) + "layers:\n"
         for i, layer in enumerate(self._layers):
             keys: dict[str, Any] = {"name": self._names[i]}
             if self._from[i]:
                 keys["from"] = self._from[i]
             text += f"  - {layer.type}: {flow(keys | layer.keys)}\n"
+        text += outputs_text(self._outputs)
         if file is not None:
             Path(file).write_text(text, encoding="utf-8")
         return text
@@ -128,24 +155,46 @@ class Network:
             text += section("plugins", [str(one) for one in settings["plugins"]])
         return text
 
-    def _build(self, shape: list[int], dtype: str) -> _core.Network:
-        """Builds the network with its first weights, if it has none."""
+    def _build(self, arrays: Sequence[Array] = ()) -> _core.Network:
+        """Builds the network with its first weights, if it has none; for these samples, where shapes are not known."""
         if self._core is None:
-            mean, stddev = self._normalisation()
-            self._core = _core.Network(self._experiment(), self.name, dtype, shape, mean, stddev, [])
+            inputs = self._inputs
+            if arrays:
+                inputs = [
+                    InputOf(one.name, list(array.shape[1:]), one.dtype)
+                    for one, array in zip(inputs, arrays, strict=True)
+                ]
+            alone = len(inputs) == 1
+            dtypes = [_dtype_of(array) for array in arrays] or ["f32"] * len(inputs)
+            described = [one.described(dtype, alone) for one, dtype in zip(inputs, dtypes, strict=True)]
+            names = [one.name for one in inputs]
+            self._core = _core.Network(self._experiment(), self.name, described, self._normalisations(names), [])
             try:
                 self._require_expected(self._core)
             except UsageError:
                 self._core = None
                 raise
+            if not alone:
+                self._inputs = inputs
         return self._core
 
-    def _normalisation(self) -> tuple[list[float], list[float]]:
+    def _normalisations(self, names: Sequence[str]) -> list[tuple[list[float], list[float]]]:
+        """Mean and deviation of each input, as ``compile`` was given them; else empty."""
         normalize = self._settings.get("normalize")
         if normalize is None or isinstance(normalize, str):
-            return [], []
-        mean, stddev = normalize
-        return list(np.atleast_1d(mean).astype(float)), list(np.atleast_1d(stddev).astype(float))
+            return [([], []) for _ in names]
+        if not isinstance(normalize, Mapping):
+            if len(names) > 1:
+                raise UsageError(
+                    f"normalize: the network takes the inputs {', '.join(names)}: give a dict of pairs (mean, stddev) "
+                    "by these names"
+                )
+            normalize = {names[0]: normalize}
+        pairs = [normalize.get(name, ((), ())) for name in names]
+        return [
+            (list(np.atleast_1d(mean).astype(float)), list(np.atleast_1d(stddev).astype(float)))
+            for mean, stddev in pairs
+        ]
 
     def _require_expected(self, core: _core.Network) -> None:
         """Checks the sizes that the layers' constructors were given."""
@@ -162,21 +211,38 @@ class Network:
     def _needs_images(self) -> bool:
         return self._layers[0].type in ("conv2d", "conv2d_transpose", "max_pool", "avg_pool", "upsample", "pad")
 
-    def _samples(self, x: Any, what: str = "x") -> Array:
-        if self._core is None:
-            array = samples_of(x, what, shape=self._input, images=self._needs_images())
-            self._build(list(array.shape[1:]), "u8" if array.dtype == np.uint8 else "f32")
-            return array
-        info = self._core.info()
-        fresh = self._core.steps == 0 and not self._text and not self._training
-        array = samples_of(x, what, shape=list(info["shape"]), dtype=None if fresh else info["dtype"])
-        dtype = "u8" if array.dtype == np.uint8 else "f32"
-        if dtype != info["dtype"]:  # never trained: the weights are those of either type
-            self._retype(dtype)
-        return array
+    def _input_names(self) -> list[str]:
+        """In the order in which the library takes their arrays."""
+        if self._core is None or len(self._inputs) == 1:
+            return [one.name for one in self._inputs]
+        return [one["name"] for one in self._core.info()["inputs"]]
 
-    def _retype(self, dtype: str) -> None:
-        self._built().set_dtype(dtype)
+    def _samples(self, x: Any, what: str = "x") -> list[Array]:
+        """The arrays of the inputs."""
+        given = by_input(x, self._input_names(), what)
+        if self._core is None:
+            images = len(given) == 1 and self._needs_images()
+            first = [
+                integers_of(value, name, shape=one.shape)
+                if one.is_integer
+                else samples_of(value, name, shape=one.shape, images=images)
+                for (value, name), one in zip(given, self._inputs, strict=True)
+            ]
+            self._build(first)
+            return first
+        inputs = self._core.info()["inputs"]
+        fresh = self._core.steps == 0 and not self._text and not self._training
+        arrays = [_array_of(one, name, info, fresh) for (one, name), info in zip(given, inputs, strict=True)]
+        if len({len(array) for array in arrays}) > 1:
+            rows = ", ".join(f"{name} {len(array)}" for array, (_, name) in zip(arrays, given, strict=True))
+            raise UsageError(f"{what}: the inputs have different numbers of rows: {rows}")
+        dtypes = [_dtype_of(array) for array in arrays]
+        if dtypes != [info["dtype"] for info in inputs]:  # never trained: the weights are those of either type
+            self._retype(dtypes)
+        return arrays
+
+    def _retype(self, dtypes: Sequence[str]) -> None:
+        self._built().set_dtypes(dtypes)
         self._answers = None
 
     def _built(self) -> _core.Network:
@@ -184,7 +250,7 @@ class Network:
             first = self._layers[0]
             size = first.expected.get("in_features")
             if first.type == "linear" and size is not None:
-                return self._build([size], "f32")
+                return self._build([np.empty((1, size), np.float32)])
             raise UsageError(
                 "the network has no weights yet, since the shape of a sample is not known: give "
                 "Sequential(..., input_shape=(channels, height, width)), or call it with an array first"
@@ -205,7 +271,7 @@ class Network:
         augmentation: Mapping[str, Any] | None = None,
         early_stopping: Mapping[str, Any] | None = None,
         task: str | None = None,
-        normalize: str | tuple[Any, Any] | None = None,
+        normalize: str | tuple[Any, Any] | Mapping[str, tuple[Any, Any]] | None = None,
         scale_targets: bool = False,
         training: Mapping[str, Any] | None = None,
         device: int = 0,
@@ -224,8 +290,8 @@ class Network:
             precision: "fp32", "tf32", "bf16" or "f16".
             task: "classification", "regression" or "multi_label". None: by loss and targets.
             normalize: None takes samples as they are (uint8 pixels divided by 255); "data" by the mean and standard
-                deviation of the training samples, channel by channel; or a pair (mean, stddev). Weights that are loaded
-                bring their own normalisation, which only a pair replaces.
+                deviation of the training samples, channel by channel; or a pair (mean, stddev), of several inputs a
+                dict of pairs. Weights that are loaded bring their own normalisation, which only a pair replaces.
             scale_targets: of a regression, learn (target - mean) / stddev; ``predict`` answers in the targets' units.
             training: further keys of the section ``training`` in YAML: "ema", "freeze", "accumulate", ...
             device: counted from 0. threads: of the host, 0: the backend's choice.
@@ -244,6 +310,11 @@ class Network:
             loss = _LOSSES.get(loss, loss)
         if normalize is not None and isinstance(normalize, str) and normalize != "data":
             raise UsageError(f"normalize is None, 'data' or a pair (mean, stddev), found {normalize!r}")
+        if isinstance(normalize, Mapping) and (unknown := set(normalize) - set(self._input_names())):
+            raise UsageError(
+                f"normalize: the network takes the inputs {', '.join(self._input_names())}, found "
+                f"{', '.join(sorted(unknown))}"
+            )
         settings = {
             "optimizer": chosen or None,
             "loss": loss,
@@ -282,14 +353,15 @@ class Network:
         settings: Sequence[tuple[str, str]] = (),
     ) -> None:
         info = core.info()
-        mean, stddev = self._normalisation()
         measured = self._settings.get("normalize") == "data" and core.steps == 0 and not self._learnt_task
-        if not mean and not measured:  # what the weights were learnt with, or nothing
-            size = info["shape"][0]
-            mean, stddev = info["mean"] or [0.0] * size, info["stddev"] or [1.0] * size
+        normalisations = self._normalisations(self._input_names())
+        for i, one in enumerate(info["inputs"]):
+            if not normalisations[i][0] and not measured and one["kind"] != "tokens":
+                size = one["shape"][0]  # what the weights were learnt with, or nothing
+                normalisations[i] = (one["mean"] or [0.0] * size, one["stddev"] or [1.0] * size)
         learnt = self._text or self._learnt_task
         names = list(outputs) if outputs is not None else (info["outputs"] if learnt else [])
-        core.set(self._experiment(task, loss), self.name, list(settings), mean, stddev, names)
+        core.set(self._experiment(task, loss), self.name, list(settings), normalisations, names)
 
     def fit(
         self,
@@ -350,10 +422,11 @@ class Network:
             raise UsageError("y: a training needs targets")
         first = "" if batches is None else "batch 1, "
         samples = self._samples(x, f"{first}x")
-        if batches is not None and samples.dtype != np.uint8:
-            samples = samples.astype(np.float64)
+        if batches is not None:
+            samples = [_widest(array) for array in samples]
         core = self._built()
-        task, targets = self._learn(core, y, len(samples), f"{first}y")
+        all_rows = len(samples[0])
+        task, targets = self._learn(core, y, all_rows, f"{first}y")
         outputs = len(core.info()["outputs"])
         if validation_data is not None and validation_split != 0:
             raise UsageError("give validation_data or validation_split, not both")
@@ -361,11 +434,11 @@ class Network:
         val_x = val_y = None
         if checked is not None:
             val_x = self._samples(checked[0], "validation x")
-            val_y = targets_of(checked[1], task, outputs, len(val_x), "validation y")
-        usual = len(samples) if batches is not None else 32
+            val_y = targets_of(checked[1], task, outputs, len(val_x[0]), "validation y")
+        usual = all_rows if batches is not None else 32
         most = usual if batch_size is None else count_of(batch_size, "batch_size")
         if batches is None:
-            most = min(most, max(1, len(samples) - round(validation_split * len(samples))))
+            most = min(most, max(1, all_rows - round(validation_split * all_rows)))
         options = {
             "training.epochs": epochs,
             "data.batch_size": most,
@@ -376,10 +449,10 @@ class Network:
         self._apply(
             core, task, self._loss(task, core), core.info()["outputs"], [(k, flow(v)) for k, v in options.items()]
         )
-        next_batch: Callable[[int], tuple[Array, Array]] | None = None
+        next_batch: Callable[[int], tuple[list[Array], Array]] | None = None
         if batches is not None:
             next_batch = batches.begin(self._converter(core, task, outputs, most))
-        rows = batches.steps * most if batches is not None else len(samples)
+        rows = batches.steps * most if batches is not None else all_rows
         self._forget_answers()
         self._training = True
         try:
@@ -421,9 +494,18 @@ class Network:
             )
         return int(shape[0])
 
+    def _output_layer(self) -> int:
+        """The number of the layer that gives the first output."""
+        return self._names.index(next(iter(self._outputs.values()))) if self._outputs else len(self._layers) - 1
+
+    def _sample_shape(self, core: _core.Network) -> list[int]:
+        """Of the only input; empty where there are several, whose shapes the model has."""
+        inputs = core.info()["inputs"]
+        return list(inputs[0]["shape"]) if len(inputs) == 1 and inputs[0]["kind"] != "tokens" else []
+
     def _output_shape(self, core: _core.Network) -> list[int]:
-        summary = _core.summarize(self._plain_experiment(), self.name, core.info()["shape"])
-        return list(summary.layers[-1].output[1:])
+        summary = _core.summarize(self._plain_experiment(), self.name, self._sample_shape(core))
+        return list(summary.layers[self._output_layer()].output[1:])
 
     def _plain_experiment(self) -> str:
         text = "model:\n" + "".join(f"  {line}\n" for line in self.to_yaml().splitlines())
@@ -448,21 +530,24 @@ class Network:
 
     def _converter(
         self, core: _core.Network, task: str, outputs: int, most: int
-    ) -> Callable[[Any, Any, str], tuple[Array, Array]]:
-        info = core.info()
+    ) -> Callable[[Any, Any, str], tuple[list[Array], Array]]:
+        inputs, names = core.info()["inputs"], self._input_names()
 
-        def convert(x: Any, y: Any, what: str) -> tuple[Array, Array]:
-            samples = samples_of(x, f"{what}, x", shape=list(info["shape"]), dtype=info["dtype"])
-            if len(samples) > most:
-                raise UsageError(
-                    f"{what} has {len(samples)} rows, more than the {most} of the first or of batch_size; give fit the "
-                    "largest as batch_size"
-                )
-            if samples.dtype != np.uint8:
-                samples = samples.astype(np.float64)  # all batches have one type
-            if samples.dtype != np.uint8 and not (np.abs(samples) <= np.finfo(np.float32).max).all():
-                raise UsageError(f"{what}, x: holds NaN or an infinity")
-            return samples, targets_of(y, task, outputs, len(samples), f"{what}, y")
+        def convert(x: Any, y: Any, what: str) -> tuple[list[Array], Array]:
+            arrays: list[Array] = []
+            for (one, name), info in zip(by_input(x, names, f"{what}, x"), inputs, strict=True):
+                array = _widest(_array_of(one, name, info, fresh=False))
+                if len(array) > most:
+                    raise UsageError(
+                        f"{what} has {len(array)} rows, more than the {most} of the first or of batch_size; give fit "
+                        "the largest as batch_size"
+                    )
+                if len(array) != len(arrays[0] if arrays else array):
+                    raise UsageError(f"{name}: expected {len(arrays[0])} rows, as of {names[0]}, found {len(array)}")
+                if array.dtype == np.float64 and not (np.abs(array) <= np.finfo(np.float32).max).all():
+                    raise UsageError(f"{name}: holds NaN or an infinity")
+                arrays.append(array)
+            return arrays, targets_of(y, task, outputs, len(arrays[0]), f"{what}, y")
 
         return convert
 
@@ -476,7 +561,7 @@ class Network:
             raise UsageError("y: an evaluation needs targets")
         samples = self._samples(x)
         core = self._built().copy()  # so that a callback of a training may evaluate
-        task, targets = self._learn(core, y, len(samples))
+        task, targets = self._learn(core, y, len(samples[0]))
         size = [("data.eval_batch_size", str(batch_size))]
         self._apply(core, task, self._loss(task, core), core.info()["outputs"], size)
         report = dict(core.evaluate(samples, targets))
@@ -486,31 +571,48 @@ class Network:
 
     # ---- answers
 
-    def _run(self, x: Any, output: int) -> npt.NDArray[Any]:
+    def _run(self, x: Any, outputs: Sequence[int]) -> list[npt.NDArray[Any]]:
+        """The outputs of these numbers; -1 is that of the predictions, where there are any."""
         samples = self._samples(x)
         core = self._built()
-        wanted = min(len(samples), _AT_A_TIME)
+        wanted = min(len(samples[0]), _AT_A_TIME)
         if self._answers is None or self._answers.max_batch < wanted:
-            if not self._training and not self._text and core.steps == 0 and not core.info()["mean"]:
+            unknown = any(not one["mean"] for one in core.info()["inputs"])
+            if not self._training and not self._text and core.steps == 0 and unknown:
                 self._apply(core)
             self._answers = core.model(wanted)
         answers = self._answers
-        return answers.run([samples], [min(output, len(answers.outputs) - 1)])[0]
+        names = [one.name for one in answers.inputs]
+        if len(names) > 1:  # in the order of the answers' inputs
+            by_name = dict(zip(self._input_names(), samples, strict=True))
+            samples = [by_name[name] for name in names]
+        last = len(answers.outputs) - 1
+        predictions = last if last >= max(len(self._outputs), 1) else 0
+        return answers.run(samples, [predictions if one < 0 else one for one in outputs])
 
-    def forward(self, x: Any) -> Outputs:
+    def forward(self, x: Any) -> Any:
         """The last layer's output for samples ``[rows, ...]``: float32 ``[rows, ...]``. Its ``.kind`` is
-        "probabilities" if the network ends in a softmax or sigmoid, else "logits" or "values"."""
-        last = self._layers[-1].type
+        "probabilities" if the network ends in a softmax or sigmoid, else "logits" or "values". Of several outputs, a
+        dict by their names."""
         kinds = {"softmax": "probabilities", "sigmoid": "probabilities", "log_softmax": "log_probabilities"}
         regression = self._core is not None and self._core.info()["task"] == "regression"
-        return outputs_of(self._run(x, 0), kinds.get(last, "values" if regression else "logits"))
+        other = "values" if regression else "logits"
+        types = {name: layer.type for name, layer in zip(self._names, self._layers, strict=True)}
+        if not self._outputs:
+            return outputs_of(self._run(x, [0])[0], kinds.get(self._layers[-1].type, other))
+        arrays = self._run(x, range(len(self._outputs)))
+        named: dict[str, Outputs] = {
+            name: outputs_of(array, kinds.get(types[layer], other))
+            for (name, layer), array in zip(self._outputs.items(), arrays, strict=True)
+        }
+        return named if len(named) > 1 else next(iter(named.values()))
 
     __call__ = forward
 
     def predict(self, x: Any) -> npt.NDArray[Any]:
         """Probabilities ``[rows, classes]`` or ``[rows, labels]``; for a regression numbers in the targets' units:
         float64 if it was compiled with ``scale_targets``, else float32."""
-        return self._run(x, 1)
+        return self._run(x, [-1])[0]
 
     # ---- weights
 
@@ -575,7 +677,9 @@ class Network:
     def load(cls, path: str | os.PathLike[str]) -> Network:
         """A network from a checkpoint, a run folder or an ONNX file, to be used or trained further."""
         core = _core.Network.load(Path(path))
-        network = _network_of("network", core.info()["shape"], core.layers(), build=False)
+        network = _network_of("network", core.ends(), core.layers(), build=False)
+        if len(network._inputs) == 1:
+            network._inputs[0].shape = list(core.info()["inputs"][0]["shape"])
         network._core = core
         network._text = core.resolved()
         network._learnt_task = str(core.info()["task"]) if core.is_prepared else ""
@@ -602,20 +706,24 @@ class Network:
             self._text = core.resolved()
             return ""
         info, task = core.info(), self._settings.get("task") or core.learnt_task
-        mean, stddev = self._normalisation()
+        given = self._normalisations(self._input_names())
         # Networks that make images, or parts of the learnt one, keep their own task.
         if task in _DEFAULT_LOSS and len(self._output_shape(core)) == 1:
             self._learnt_task = core.learnt_task
             self._apply(core, task, self._loss(task, core), info["outputs"])
-        elif mean:
+        elif any(mean for mean, _ in given):
             self._apply(core)
-        if not mean or (np.allclose(mean, info["mean"]) and np.allclose(stddev, info["stddev"])):
-            return ""
-        own = (
-            f"compile(normalize=...) replaces that: mean {mean}, deviation {stddev}. The weights were learnt with mean "
-            f"{info['mean']}, deviation {info['stddev']}"
-        )
-        warnings.warn(own, UserWarning, stacklevel=3)
+        replaced = []
+        for (mean, stddev), learnt in zip(given, info["inputs"], strict=True):
+            if not mean or (np.allclose(mean, learnt["mean"]) and np.allclose(stddev, learnt["stddev"])):
+                continue
+            replaced.append(
+                f"compile(normalize=...) replaces that: mean {mean}, deviation {stddev}. The weights were learnt with "
+                f"mean {learnt['mean']}, deviation {learnt['stddev']}"
+            )
+        own = "\n  ".join(replaced)
+        if own:
+            warnings.warn(own, UserWarning, stacklevel=3)
         return own
 
     def __getstate__(self) -> dict[str, Any]:
@@ -634,6 +742,8 @@ class Network:
     def __setstate__(self, state: dict[str, Any]) -> None:
         saved = state.pop("_saved")
         self._learnt_task = ""  # which pickles of older versions do not have
+        if "_input" in state:  # an older version's
+            state["_inputs"], state["_outputs"] = [InputOf(shape=state.pop("_input"))], {}
         self.__dict__.update(state)
         self._core = None
         if saved is not None:
@@ -646,7 +756,7 @@ class Network:
 
     def summary(self, input_shape: Sequence[int] | None = None) -> str:
         """A table of the layers, their outputs for a sample and their parameters. Returns the text."""
-        shape = list(input_shape) if input_shape is not None else self._built().info()["shape"]
+        shape = list(input_shape) if input_shape is not None else self._sample_shape(self._built())
         report = _core.summarize(self._plain_experiment(), self.name, shape)
         rows = [("layer", "type", "output", "parameters")]
         rows += [(one.name, one.type, str(tuple(one.output[1:])), f"{one.parameters:,}") for one in report.layers]
@@ -693,7 +803,8 @@ class Sequential(Network):
         seen: set[int] = set()
         for layer in chain:
             require_once(layer, seen)
-        self._begin([(layer, []) for layer in chain], input_shape, name, seed)
+        shape = None if input_shape is None else [int(size) for size in input_shape]
+        self._begin([(layer, []) for layer in chain], [InputOf(shape=shape)], name, seed)
 
     def __len__(self) -> int:
         return len(self._layers)
@@ -719,21 +830,42 @@ def from_yaml(source: str | os.PathLike[str], *, seed: int = 1, **parameters: An
         if parameters:
             inner["parameters"] = parameters
         model = section("model", inner)
-    name, shape, layers = _core.read_model(model + "data: {dataset: arrays, batch_size: 1}\ntask: regression\n", origin)
-    return _network_of(name, shape, layers, seed=seed)
+    name, ends, layers = _core.read_model(model + "data: {dataset: arrays, batch_size: 1}\ntask: regression\n", origin)
+    return _network_of(name, ends, layers, seed=seed)
+
+
+def _array_of(value: Any, what: str, info: Mapping[str, Any], fresh: bool) -> Array:
+    """The array of an input. ``fresh``: of a network whose samples may be of either type."""
+    if info["kind"] == "tokens":
+        return integers_of(value, what, shape=list(info["shape"]))
+    return samples_of(value, what, shape=list(info["shape"]), dtype=None if fresh else info["dtype"])
+
+
+def _dtype_of(array: Array) -> str:
+    return {np.uint8: "u8", np.int32: "i32"}.get(array.dtype.type, "f32")
+
+
+def _widest(array: Array) -> Array:
+    """All batches have one type."""
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
 def _network_of(
-    name: str, shape: Sequence[int], layers: Sequence[Any], *, seed: int = 1, build: bool = True
+    name: str, ends: tuple[Sequence[Any], Sequence[Any]], layers: Sequence[Any], *, seed: int = 1, build: bool = True
 ) -> Network:
     made = [CLASS_OF[kind]._restored(given, values(kind, keys)) for kind, given, _, keys in layers]
     by_name = {layer.name: layer for layer in made}
-    chain: list[tuple[Layer, list[Layer | None]]] = [
-        (layer, [by_name.get(source) for source in sources])
+    chain: Chain = [
+        (layer, [by_name.get(source, source) for source in sources])
         for layer, (_, _, sources, _) in zip(made, layers, strict=True)
     ]
-    network: Network = Network.__new__(Sequential if not any(sources for _, sources in chain) else Network)
-    network._begin(chain, list(shape) if build and shape else None, name, seed)
-    if shape:
-        network._input = list(shape)
+    # A sample without dimensions, one number, is of a stated type.
+    inputs = [
+        InputOf(given, list(shape) if shape or dtype else None, "" if dtype == "f32" else dtype)
+        for given, shape, dtype in ends[0]
+    ]
+    outputs = {given: by_name[layer] for given, layer in ends[1]}
+    is_chain = len(inputs) == 1 and not outputs and not any(sources for _, sources in chain)
+    network: Network = Network.__new__(Sequential if is_chain else Network)
+    network._begin(chain, inputs, name, seed, outputs, build=build)
     return network

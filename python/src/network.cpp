@@ -7,6 +7,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include <nanobind/nanobind.h>
@@ -15,6 +17,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "arrays.hpp"
@@ -27,32 +30,57 @@ namespace gpunn::python {
 
 namespace {
 
+// Name, kind, dtype and shape. Without a name or kind: by the shape.
+using InputOf = std::tuple<std::string, std::string, std::string, std::vector<int64_t>>;
+// Mean and deviation of each input; empty: not known.
+using Normalisations = std::vector<std::pair<std::vector<double>, std::vector<double>>>;
+
 DType sample_dtype(const std::string& name) {
-  for (const DType type : {DType::u8, DType::f32}) {
+  for (const DType type : {DType::u8, DType::f32, DType::i32}) {
     if (name == name_of(type)) return type;
   }
-  throw Error("samples are u8 or f32, found '" + name + "'", ExitCode::usage);
+  throw Error("samples are u8, f32 or i32, found '" + name + "'", ExitCode::usage);
 }
 
-ModelInfo info_of(const std::string& dtype, const std::vector<int64_t>& shape, const std::vector<double>& mean,
-                  const std::vector<double>& stddev, const std::vector<std::string>& outputs) {
+void set_normalisations(Schema& fields, const Normalisations& given) {
+  std::size_t next = 0;
+  for (Field& field : fields.fields) {
+    if (field.role == Role::input) std::tie(field.mean, field.stddev) = given.at(next++);
+  }
+}
+
+ModelInfo info_of(const std::vector<InputOf>& inputs, const Normalisations& normalisations,
+                  const std::vector<std::string>& outputs) {
   ModelInfo info;
-  info.fields.input().type = {sample_dtype(dtype), shape};
-  info.fields.input().name = shape.size() == 3 ? "image" : "features";
-  info.fields.input().mean = mean;
-  info.fields.input().stddev = stddev;
+  info.fields.fields.clear();
+  for (const auto& [name, kind, dtype, shape] : inputs) {
+    Field input{.name = name, .kind = kind, .type = {sample_dtype(dtype), shape}};
+    if (name.empty()) input.name = shape.size() == 3 ? "image" : "features";
+    info.fields.fields.push_back(std::move(input));
+  }
+  set_normalisations(info.fields, normalisations);
   info.fields.target().names = outputs;
   return info;
+}
+
+nb::dict input_dict(const Field& input) {
+  nb::dict result;
+  result["name"] = input.name;
+  result["kind"] = input.kind;
+  result["dtype"] = std::string(name_of(input.type.dtype));
+  result["shape"] = nb::cast(input.type.shape);
+  result["mean"] = nb::cast(input.mean);
+  result["stddev"] = nb::cast(input.stddev);
+  return result;
 }
 
 nb::dict info_dict(const Network& network) {
   const ModelInfo& info = network.info();
   nb::dict result;
   result["task"] = network.experiment().task;
-  result["dtype"] = std::string(name_of(info.fields.input().type.dtype));
-  result["shape"] = nb::cast(info.fields.input().type.shape);
-  result["mean"] = nb::cast(info.fields.input().mean);
-  result["stddev"] = nb::cast(info.fields.input().stddev);
+  nb::list inputs;
+  for (const Field* input : info.fields.of(Role::input)) inputs.append(input_dict(*input));
+  result["inputs"] = inputs;
   result["outputs"] = nb::cast(info.fields.target().names);
   result["target_mean"] = nb::cast(info.fields.target().mean);
   result["target_stddev"] = nb::cast(info.fields.target().stddev);
@@ -71,36 +99,44 @@ nb::list layers_of(const Experiment& experiment) {
   return result;
 }
 
+// The name and shape of each input, with its dtype if the model says it; the name and layer of each output.
+nb::tuple ends_of(const Experiment& experiment) {
+  nb::list inputs, outputs;
+  for (const InputSpec& input : experiment.model.inputs) {
+    inputs.append(nb::make_tuple(input.name, nb::cast(input.shape),
+                                 input.dtype ? std::string(name_of(*input.dtype)) : std::string()));
+  }
+  for (const OutputSpec& output : experiment.model.outputs) {
+    outputs.append(nb::make_tuple(output.name, output.layer));
+  }
+  return nb::make_tuple(inputs, outputs);
+}
+
 }  // namespace
 
 void bind_network(nb::module_& module) {
   nb::class_<PythonNetwork>(module, "Network", "Weights in host memory, and all that a training of them knows.")
       .def(
           "__init__",
-          [](PythonNetwork* self, const std::string& text, const std::string& origin, const std::string& dtype,
-             const std::vector<int64_t>& shape, const std::vector<double>& mean, const std::vector<double>& stddev,
+          [](PythonNetwork* self, const std::string& text, const std::string& origin,
+             const std::vector<InputOf>& inputs, const Normalisations& normalisations,
              const std::vector<std::string>& outputs) {
-            new (self)
-                PythonNetwork(Network(parse_experiment(text, origin), info_of(dtype, shape, mean, stddev, outputs)));
+            new (self) PythonNetwork(Network(parse_experiment(text, origin), info_of(inputs, normalisations, outputs)));
           },
-          nb::arg("text"), nb::arg("origin"), nb::arg("dtype"), nb::arg("shape"), nb::arg("mean"), nb::arg("stddev"),
-          nb::arg("outputs"))
+          nb::arg("text"), nb::arg("origin"), nb::arg("inputs"), nb::arg("normalisations"), nb::arg("outputs"))
       .def_static(
           "load", [](const std::filesystem::path& path) { return PythonNetwork(Network::load(path)); }, nb::arg("path"))
       .def(
           "set",
           [](PythonNetwork& self, const std::string& text, const std::string& origin, const Settings& settings,
-             const std::vector<double>& mean, const std::vector<double>& stddev,
-             const std::vector<std::string>& outputs) {
+             const Normalisations& normalisations, const std::vector<std::string>& outputs) {
             const InUse in_use(self, InUse::Kind::writes);
             ModelInfo info = self.network->info();
-            info.fields.input().mean = mean;
-            info.fields.input().stddev = stddev;
+            set_normalisations(info.fields, normalisations);
             info.fields.target().names = outputs;
             self.network->set(parse_experiment(text, origin, overrides_of(settings)), std::move(info));
           },
-          nb::arg("text"), nb::arg("origin"), nb::arg("settings"), nb::arg("mean"), nb::arg("stddev"),
-          nb::arg("outputs"))
+          nb::arg("text"), nb::arg("origin"), nb::arg("settings"), nb::arg("normalisations"), nb::arg("outputs"))
       .def("copy",
            [](const PythonNetwork& self) {
              const InUse in_use(self, InUse::Kind::reads);
@@ -109,6 +145,7 @@ void bind_network(nb::module_& module) {
       .def("info", [](const PythonNetwork& self) { return info_dict(*self.network); })
       .def("resolved", [](const PythonNetwork& self) { return resolved_yaml(self.network->experiment()); })
       .def("layers", [](const PythonNetwork& self) { return layers_of(self.network->experiment()); })
+      .def("ends", [](const PythonNetwork& self) { return ends_of(self.network->experiment()); })
       .def("tensors",
            [](const PythonNetwork& self) {
              nb::list result;
@@ -147,14 +184,17 @@ void bind_network(nb::module_& module) {
           },
           nb::arg("file"), nb::arg("names"), nb::arg("strict"))
       .def(
-          "set_dtype",
-          [](PythonNetwork& self, const std::string& dtype) {
+          "set_dtypes",
+          [](PythonNetwork& self, const std::vector<std::string>& dtypes) {
             const InUse in_use(self, InUse::Kind::writes);
             ModelInfo info = self.network->info();
-            info.fields.input().type.dtype = sample_dtype(dtype);
+            std::size_t next = 0;
+            for (Field& field : info.fields.fields) {
+              if (field.role == Role::input) field.type.dtype = sample_dtype(dtypes.at(next++));
+            }
             self.network->set(self.network->experiment(), std::move(info));
           },
-          nb::arg("dtype"))
+          nb::arg("dtypes"), "The types of the inputs.")
       .def_prop_ro("is_prepared", [](const PythonNetwork& self) { return self.network->is_prepared(); })
       .def_prop_ro("learnt_task", [](const PythonNetwork& self) { return self.network->learnt_task(); })
       .def("preparation", [](const PythonNetwork& self) { return self.network->preparation(); })
@@ -205,10 +245,9 @@ void bind_network(nb::module_& module) {
       "read_model",
       [](const std::string& text, const std::string& origin) {
         const Experiment experiment = parse_experiment(text, origin);
-        return nb::make_tuple(experiment.model.name, nb::cast(experiment.model.inputs.front().shape),
-                              layers_of(experiment));
+        return nb::make_tuple(experiment.model.name, ends_of(experiment), layers_of(experiment));
       },
-      nb::arg("text"), nb::arg("origin"), "The name, input and layers of an experiment's model, blocks taken apart.");
+      nb::arg("text"), nb::arg("origin"), "The name, ends and layers of an experiment's model, blocks taken apart.");
 }
 
 }  // namespace gpunn::python

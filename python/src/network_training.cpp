@@ -1,7 +1,10 @@
 // Arrays and batches of Python, as a network learns from them.
 #include <gpunn/error.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -26,15 +29,44 @@ TensorType type_of(const Array& array) {
   return type;
 }
 
-// Parts of a data set. The samples stay where they are; the part keeps them alive.
-Split part_of(const PackedArray& samples, const nb::object& targets) {
+// Samples that stay where they are; the result keeps them alive.
+std::shared_ptr<const std::byte> lent(const PackedArray& samples) {
+  return {static_cast<const std::byte*>(samples.data()), [kept = PackedArray(samples)](const std::byte*) mutable {
+            const nb::gil_scoped_acquire lock;
+            kept = PackedArray();
+          }};
+}
+
+// The numbers of the inputs as a data set has them: an image or numbers come first, integers do not.
+std::vector<std::size_t> input_order(const Network& network) {
+  const std::vector<const Field*> inputs = network.info().fields.of(Role::input);
+  std::vector<std::size_t> order(inputs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return inputs[i]->type.dtype == DType::i32; });
+  return order;
+}
+
+std::vector<PackedArray> ordered_samples(const std::vector<std::size_t>& order, const std::vector<PackedArray>& given) {
+  if (given.size() != order.size()) throw Error("expected an array for each input", ExitCode::usage);
+  std::vector<PackedArray> samples;
+  for (const std::size_t i : order) samples.push_back(given[i]);
+  return samples;
+}
+
+// A part of a data set.
+Split part_of(const Network& network, const std::vector<PackedArray>& given, const nb::object& targets) {
+  const std::vector<std::size_t> order = input_order(network);
+  const std::vector<PackedArray> samples = ordered_samples(order, given);
+  const std::vector<const Field*> inputs = network.info().fields.of(Role::input);
   Split part;
-  part.samples = type_of(samples);
-  part.lent = std::shared_ptr<const std::byte>(static_cast<const std::byte*>(samples.data()),
-                                               [kept = PackedArray(samples)](const std::byte*) mutable {
-                                                 const nb::gil_scoped_acquire lock;
-                                                 kept = PackedArray();
-                                               });
+  part.samples = type_of(samples.front());
+  part.lent = lent(samples.front());
+  for (std::size_t i = 1; i < samples.size(); ++i) {
+    FieldValues values;
+    values.type = type_of(samples[i]);
+    values.lent = lent(samples[i]);
+    part.fields[inputs[order[i]]->name] = std::move(values);
+  }
   Labels labels;
   if (nb::try_cast(targets, labels, false)) {
     const auto* const first = reinterpret_cast<const std::byte*>(labels.data());
@@ -57,6 +89,11 @@ Dataset arrays_for(const Network& network) {
   Dataset set;
   set.name = kArrays;
   set.source = "the calling program";
+  const std::vector<const Field*> inputs = network.info().fields.of(Role::input);
+  if (inputs.size() > 1) {
+    set.fields.fields.clear();
+    for (const std::size_t i : input_order(network)) set.fields.fields.push_back(*inputs[i]);
+  }
   set.fields.target() = network.info().fields.target();
   return set;
 }
@@ -82,14 +119,17 @@ class LentUser {
 };
 
 // Numbers come in f64, as _arrays.py converts them.
-DType batch_dtype(const Field& target) { return target.kind == "numbers" ? DType::f64 : target.type.dtype; }
+DType batch_dtype(const Field& field) {
+  const bool numbers = field.kind == "numbers" || (field.role == Role::input && field.type.dtype == DType::f32);
+  return numbers ? DType::f64 : field.type.dtype;
+}
 
-// Batches from `next(step)`, which returns (samples, targets) that were checked, contiguous and of the right types. It
-// is called on the thread that waits for the training, as callbacks are: Ctrl-C reaches it there.
+// Batches from `next(step)`, which returns (the samples of each input, targets) that were checked, contiguous and of
+// the right types. It is called on the thread that waits for the training, as callbacks are: Ctrl-C reaches it there.
 class PythonBatches final : public BatchSource {
  public:
-  PythonBatches(nb::object next, std::shared_ptr<std::atomic<std::thread::id>> user, DType targets)
-      : next_(std::move(next)), user_(std::move(user)), targets_(targets) {}
+  PythonBatches(nb::object next, std::shared_ptr<std::atomic<std::thread::id>> user, std::vector<std::size_t> order)
+      : next_(std::move(next)), user_(std::move(user)), order_(std::move(order)) {}
   ~PythonBatches() override {
     const nb::gil_scoped_acquire lock;
     next_.reset();
@@ -97,17 +137,17 @@ class PythonBatches final : public BatchSource {
   // Before the training begins.
   void serve(Errand& errand) { errand_ = &errand; }
 
-  DType dtype_of(const Field& /*field*/) const override { return targets_; }
+  DType dtype_of(const Field& field) const override { return batch_dtype(field); }
   int64_t read(int64_t step, const BatchRoom& room) override {
     const auto answer = std::make_shared<Answer>();
     // The training goes on meanwhile, so what the batches come from must not read the network.
-    const bool answered =
-        errand_->ask([step, answer, next = next_.ptr(), user = user_, loader = std::this_thread::get_id()] {
+    const bool answered = errand_->ask(
+        [step, answer, order = order_, next = next_.ptr(), user = user_, loader = std::this_thread::get_id()] {
           const auto kept = answer;
           const LentUser lent(user, loader);
           try {
             const nb::object batch = nb::borrow(next)(step);
-            kept->samples = nb::cast<PackedArray>(batch[0]);
+            kept->samples = ordered_samples(order, nb::cast<std::vector<PackedArray>>(batch[0]));
             kept->targets = nb::cast<PackedArray>(batch[1]);
           } catch (nb::python_error& error) {
             if (!error.matches(PyExc_Exception)) throw;  // Ctrl-C, which the errand heeds
@@ -116,24 +156,27 @@ class PythonBatches final : public BatchSource {
         });
     if (!answered) throw Error("the training is to stop", ExitCode::interrupted);
     if (answer->failure != nullptr) std::rethrow_exception(answer->failure);
-    copy(answer->samples, room.samples, "samples");
-    copy(answer->targets, room.fields.front(), "targets");
-    return static_cast<int64_t>(answer->samples.shape(0));
+    copy(answer->samples.front(), room.samples, "samples");
+    for (std::size_t i = 1; i < answer->samples.size(); ++i) copy(answer->samples[i], room.fields[i - 1], "samples");
+    copy(answer->targets, room.fields.back(), "targets");
+    return static_cast<int64_t>(answer->samples.front().shape(0));
   }
 
  private:
   struct Answer {
     ~Answer() {
-      if (!samples.is_valid() && !targets.is_valid()) return;
+      if (samples.empty() && !targets.is_valid()) return;
       const nb::gil_scoped_acquire lock;
-      samples = targets = PackedArray();
+      samples.clear();
+      targets = PackedArray();
     }
-    PackedArray samples, targets;
+    std::vector<PackedArray> samples;  // of the inputs, the first one of the data set first
+    PackedArray targets;
     std::exception_ptr failure;
   };
   nb::object next_;
   std::shared_ptr<std::atomic<std::thread::id>> user_;
-  DType targets_;
+  std::vector<std::size_t> order_;  // see input_order()
   Errand* errand_ = nullptr;
 };
 
@@ -155,22 +198,23 @@ InUse::~InUse() {
   if (first_) *user_ = std::thread::id();
 }
 
-void train(PythonNetwork& self, const PackedArray& samples, const nb::object& targets,
-           const std::optional<PackedArray>& val_samples, const nb::object& val_targets, const nb::object& next,
-           int64_t rows, nb::handle listener, const std::string& run_folder, const std::string& rounded_to) {
+void train(PythonNetwork& self, const std::vector<PackedArray>& samples, const nb::object& targets,
+           const std::optional<std::vector<PackedArray>>& val_samples, const nb::object& val_targets,
+           const nb::object& next, int64_t rows, nb::handle listener, const std::string& run_folder,
+           const std::string& rounded_to) {
   const auto in_use = std::make_shared<InUse>(self, InUse::Kind::writes);
   const auto set = std::make_shared<Dataset>(arrays_for(*self.network));
   std::shared_ptr<PythonBatches> batches;
   if (next.is_none()) {
-    set->train = part_of(samples, targets);
+    set->train = part_of(*self.network, samples, targets);
     if (rounded_to == name_of(DType::f16)) set->train.rounded_to = DType::f16;
   } else {
-    set->train.samples = type_of(samples);
+    set->train.samples = type_of(ordered_samples(input_order(*self.network), samples).front());
     set->train.samples.shape.front() = rows;
-    set->batches = batches = std::make_shared<PythonBatches>(next, self.user, batch_dtype(set->fields.target()));
+    set->batches = batches = std::make_shared<PythonBatches>(next, self.user, input_order(*self.network));
   }
   if (val_samples) {
-    set->validation = part_of(*val_samples, val_targets);
+    set->validation = part_of(*self.network, *val_samples, val_targets);
   } else {
     set->unwatched = true;
   }
@@ -184,14 +228,14 @@ void train(PythonNetwork& self, const PackedArray& samples, const nb::object& ta
       "a training");
 }
 
-EvalReport evaluate(const PythonNetwork& self, const PackedArray& samples, const nb::object& targets) {
+EvalReport evaluate(const PythonNetwork& self, const std::vector<PackedArray>& samples, const nb::object& targets) {
   std::shared_ptr<Network> network;  // with the weights of now, while Ctrl-C may leave the evaluation alone
   {
     const InUse in_use(self, InUse::Kind::reads);
     network = std::make_shared<Network>(*self.network);
   }
   const auto set = std::make_shared<Dataset>(arrays_for(*network));
-  set->test = part_of(samples, targets);
+  set->test = part_of(*network, samples, targets);
   return on_errand(
       false, [network, set](Errand&) { return network->evaluate(std::move(*set)); }, "an evaluation");
 }

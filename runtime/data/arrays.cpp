@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <string>
 
 #include "data/registry.hpp"
@@ -74,6 +75,10 @@ void require_arrays(const Dataset& set) {
   if (set.name != kArrays) refuse_arrays("a data set in memory is called '" + std::string(kArrays) + "'");
   if (set.fields.target().names.empty())
     refuse_arrays("a data set in memory needs at least one class, label or target column");
+  std::set<std::string> names;
+  for (const Field& field : set.fields) {
+    if (!names.insert(field.name).second) refuse_arrays("two fields of the arrays are called '" + field.name + "'");
+  }
   if (set.batches != nullptr) {
     require_samples(set.train, "training");
   } else {

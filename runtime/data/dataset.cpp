@@ -158,19 +158,26 @@ Dataset prepare_arrays(Dataset dataset, const DataConfig& config) {
           "validation samples of their own",
           ExitCode::usage);
     }
-    const auto channels = static_cast<std::size_t>(dataset.train.samples.shape[1]);
     if (fields::kind_of(dataset.fields.target()).is_scaled() && config.scale_targets &&
         dataset.fields.target().mean.empty()) {
       dataset.notes.push_back("WARNING: " + dataset.source +
                               ": batches that come while training are not measured, so targets keep their units in "
                               "place of data.scale_targets: true. Scale them, or train on arrays first");
     }
-    if (dataset.fields.input().mean.empty()) {
+    bool measured = true;
+    for (Field& field : dataset.fields.fields) {
+      const bool first = &field == &dataset.fields.input();
+      if (field.role != Role::input || !field.mean.empty()) continue;
+      if (!first && !fields::kind_of(field).is_normalised()) continue;
+      const auto channels = static_cast<std::size_t>(first ? dataset.train.samples.shape[1] : field.type.shape.front());
+      field.mean.assign(channels, 0.0);
+      field.stddev.assign(channels, 1.0);
+      measured = false;
+    }
+    if (!measured) {
       dataset.notes.push_back("WARNING: " + dataset.source +
                               ": batches that come while training are not measured, so samples keep their units. Give "
                               "their mean and standard deviation, or train on arrays first");
-      dataset.fields.input().mean.assign(channels, 0.0);
-      dataset.fields.input().stddev.assign(channels, 1.0);
     }
     return dataset;
   }

@@ -271,7 +271,8 @@ SummaryReport summarize_with_data(const Experiment& experiment) {
 }  // namespace
 
 SummaryReport summarize(const Experiment& experiment, const Shape& input) {
-  return summarize_without_data(experiment, given_sample(experiment.model, input));
+  return summarize_without_data(
+      experiment, input.empty() ? named_samples(experiment.model) : given_sample(experiment.model, input));
 }
 
 SummaryReport summarize(const SummaryRequest& request) {

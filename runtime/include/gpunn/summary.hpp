@@ -54,7 +54,7 @@ struct SummaryRequest {
 // a run would if the experiment or its `init_from` does not fit.
 GPUNN_API SummaryReport summarize(const SummaryRequest& request);
 
-// The same for an experiment in memory, for samples of this shape.
+// The same for an experiment in memory, for samples of this shape; empty: of the shapes that the model says.
 GPUNN_API SummaryReport summarize(const Experiment& experiment, const Shape& input);
 
 }  // namespace gpunn
