@@ -15,7 +15,7 @@ namespace gpunn::cpu {
 // Positions of a strip: 21 classes of it stay in the first-level cache.
 constexpr int64_t kPositionStrip = 256;
 
-// Elements of a block of rows, of which each row has 1 or more.
+// Elements of a block of rows, and so the most rows that it may have.
 constexpr int64_t kRowBlock = 2048;
 
 // Adjacent positions in the memory of one outer index.

@@ -27,8 +27,8 @@ struct LargestClass {
   float score;
 };
 
-// The first of the largest; the first NaN if there is one. The loop goes on behind a NaN, so that several loads may be
-// under way at once.
+// The first of the largest; the first NaN if there is one. The loop continues after a NaN, so that several loads
+// may be under way at once.
 template <class T>
 __device__ LargestClass largest_class(const ClassScores& shape, const T* x, int64_t position) {
   const T* scores = x + shape.first(position);

@@ -92,14 +92,14 @@ void cross_entropy_reference(ReferenceCall& call) {
   }
 }
 
-// The error of log(sum): of the logarithm and the sum, and of the exponents x - max, each of which is rounded. The sum
-// of p (max - x) is at most log(C).
+// The error of log(sum): those of the logarithm and the sum, and the roundings of the exponents x - max. The sum of
+// p (max - x) is at most log(C).
 double log_sum_error(const ClassScores& shape) {
   const auto classes = static_cast<double>(shape.classes);
   return kFunctionError + accumulation(classes) + std::log(classes);
 }
 
-// A sum over the classes of factor (log(sum) - (x - max)), none of which is below 0.
+// A sum of factor * (log(sum) - (x - max)) over the classes. No term is below 0.
 std::vector<double> loss_scale(const Evaluation& e, std::size_t output) {
   const ClassScores shape(e.inputs.at(0).type.shape);
   const Targets targets = targets_of(e, shape, 1, 2);
@@ -152,7 +152,7 @@ std::vector<CaseSpec> cross_entropy_cases() {
   cases.push_back(weighted(spec_of(map, attributes(255, 1), uniform(-4, 4))));
   cases.push_back(weighted(spec_of({13, 1000}, attributes(-100, 0.1F), uniform(-4, 4))));
   cases.push_back(spec_of(map, attributes(3, 0), uniform(-4, 4), "a class is ignored"));
-  // So many positions that kernels may compute several at a time.
+  // Enough positions that a thread of a kernel may compute several of them.
   for (const float smoothing : {0.0F, 0.1F}) {
     cases.push_back(weighted(spec_of({2, 3, 256, 256}, attributes(255, smoothing), uniform(-4, 4))));
   }
@@ -239,7 +239,7 @@ std::vector<double> backward_scale(const Evaluation& e, std::size_t output) {
   return scale;
 }
 
-// A gradient in front, and behind the labels lse as the forward op gives it.
+// The first input is dloss, and after the labels comes lse as the forward op gives it.
 CaseSpec backward_of(const CaseSpec& forward_spec) {
   CaseSpec spec = forward_spec;
   const Shape positions = spec.inputs[1].type.shape;

@@ -16,7 +16,7 @@ std::string describe(const Attributes& attrs) {
   return text.str();
 }
 
-// The place in a line of `size` pixels, of which a window of size / factor is seen, that pixel i of y shows.
+// The place in a line of `size` pixels that pixel i of y shows. The window has size / factor pixels.
 double place(double share, double factor, int64_t size, int64_t i) {
   const auto pixels = static_cast<double>(size);
   const double begin = share * (pixels - pixels / factor);

@@ -354,7 +354,7 @@ TEST_CASE("metrics: ties go to the smaller index, a NaN row has rank C, the tail
 TEST_CASE("a confusion matrix: ties go to the smaller class; a NaN, no class and the tail change nothing") {
   const ReferenceTensor x = f32s({3, 2, 3}, {5, 1, 1, 5, 2, kNan,  // classes 0, 1 and none
                                              1, 1, 1, 2, 2, 2,     // class 1 three times
-                                             9, 9, 9, 0, 0, 0});   // behind the count
+                                             9, 9, 9, 0, 0, 0});   // after the count
   const ReferenceTensor label = i32s({3, 3}, {1, 1, 1, 0, 255, -1, 0, 0, 0});
   const ReferenceTensor confusion = tensor_of(DType::i64, {2, 2}, {10, 20, 30, 40});
   check_values(run(GPUNN_OP_CONFUSION_ACCUMULATE, {x, label, i32s({}, {2}), confusion})[0], {10, 21, 31, 41});

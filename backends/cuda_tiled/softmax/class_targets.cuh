@@ -22,8 +22,7 @@ struct ClassTargets {
   }
 };
 
-// Where groups of `width` positions begin: a thread has a group, and the class c of its positions lies c * inner
-// elements behind the first.
+// A group of `width` positions of one thread. The scores of class c lie c * inner elements after those of class 0.
 struct PositionGroup {
   int64_t position;
   int64_t first;  // element of x

@@ -38,7 +38,7 @@ struct RunningSum {
 
   __device__ __forceinline__ static RunningSum none() { return {-INFINITY, 0.0F}; }
 
-  // Of numbers none of which is above `most`, each added as exp(x - base()).
+  // Adds numbers up to `most`: `added` is the sum of their exp(x - base(most)).
   __device__ __forceinline__ static float base(float most) { return most == -INFINITY ? 0.0F : most; }
   __device__ __forceinline__ void add(float most, float added) {
     sum = sum * expf(largest - base(most)) + added;
@@ -169,8 +169,8 @@ struct EntropyOfRow {
   }
 };
 
-// Calls visit(values, column of the first) for what this thread has of a row: 16 bytes at a time, and single numbers in
-// front of the first multiple of 16 bytes and behind the last.
+// Calls visit(values, column of the first) for what this thread has of a row: 16 bytes at a time, and single numbers
+// before the first multiple of 16 bytes and after the last.
 template <class T, class Visit>
 __device__ __forceinline__ void for_each_pack(const T* row, int64_t columns, const Visit& visit) {
   constexpr int kWidth = 16 / sizeof(T);
