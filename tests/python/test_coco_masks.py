@@ -71,6 +71,7 @@ def map_of(objects: list[dict[str, Any]]) -> np.ndarray:
     return result
 
 
+@pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning")  # pycocotools
 def test_random_annotations_become_the_maps_of_pycocotools(tmp_path: Path) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")
