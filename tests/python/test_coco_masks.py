@@ -51,7 +51,7 @@ def annotation(draw: random.Random, image: int) -> dict[str, Any]:
     }
 
 
-def mask_of(segmentation: Any) -> np.ndarray:
+def mask_of(segmentation: Any) -> Any:
     """As COCO.annToMask() does."""
     if isinstance(segmentation, list):
         return masks.decode(masks.merge(masks.frPyObjects(segmentation, HEIGHT, WIDTH)))
@@ -60,7 +60,7 @@ def mask_of(segmentation: Any) -> np.ndarray:
     return masks.decode(segmentation)
 
 
-def map_of(objects: list[dict[str, Any]]) -> np.ndarray:
+def map_of(objects: list[dict[str, Any]]) -> Any:
     """As torchvision's reference for segmentation does, with crowds ignored."""
     if not objects:
         return np.zeros((HEIGHT, WIDTH), np.uint8)

@@ -38,7 +38,7 @@ def save(pixels: Pixels, file: Path) -> Path:
 
 
 def ask(verb: str, run: gpunn.Run, *arguments: Any) -> Any:
-    call = [PROGRAM, verb, run.path, *map(str, arguments), "--full-size", "--json", "--backend", "cpu"]
+    call = [str(PROGRAM), verb, str(run.path), *map(str, arguments), "--full-size", "--json", "--backend", "cpu"]
     return json.loads(subprocess.run(call, check=True, capture_output=True, text=True).stdout)
 
 
@@ -89,8 +89,9 @@ def pixel_by_pixel(model: gpunn.Model, pixels: Pixels) -> npt.NDArray[Any]:
     filled = np.zeros((count * HEIGHT * WIDTH, 3), np.uint8)
     filled[: len(flat)] = flat
     samples = filled.reshape(count, HEIGHT, WIDTH, 3).transpose(0, 3, 1, 2).copy()
-    logits = model.run(samples, "logits")
-    return logits.argmax(axis=1).reshape(-1)[: len(flat)].reshape(pixels.shape[:2])
+    logits: npt.NDArray[np.float32] = model.run(samples, "logits")
+    classes: npt.NDArray[np.int64] = logits.argmax(axis=1).reshape(-1)[: len(flat)]
+    return classes.reshape(pixels.shape[:2])
 
 
 def test_a_model_that_sees_a_pixel_at_a_time(tmp_path: Path) -> None:
