@@ -90,7 +90,7 @@ Dataset arrays_for(const Network& network) {
   set.name = kArrays;
   set.source = "the calling program";
   const std::vector<const Field*> inputs = network.info().fields.of(Role::input);
-  if (inputs.size() > 1) {
+  if (inputs.size() > 1 || inputs.front()->type.dtype == DType::i32) {
     set.fields.fields.clear();
     for (const std::size_t i : input_order(network)) set.fields.fields.push_back(*inputs[i]);
   }

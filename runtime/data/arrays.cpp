@@ -25,11 +25,13 @@ TensorType row_type(const TensorType& samples) {
   return {samples.dtype, {samples.shape.begin() + 1, samples.shape.end()}};
 }
 
-void require_samples(const Split& part, const std::string& name) {
+void require_samples(const Split& part, const Field& input, const std::string& name) {
   const TensorType& type = part.samples;
-  const bool known = type.dtype == DType::u8 || type.dtype == DType::f32 || type.dtype == DType::f64;
+  const bool known = type.dtype == DType::u8 || type.dtype == DType::f32 || type.dtype == DType::f64 ||
+                     (type.dtype == DType::i32 && !fields::kind_of(input).is_normalised());
   if (!known || type.shape.size() < 2) {
-    refuse_arrays("the " + name + " samples: expected u8, f32 or f64 of [rows, features] or [rows, C, H, W], found " +
+    refuse_arrays("the " + name +
+                  " samples: expected u8, f32 or f64, or i32 of tokens, [rows, features] or [rows, C, H, W], found " +
                   to_string(type));
   }
   if (std::ranges::any_of(type.shape, [](int64_t size) { return size < 1; })) {
@@ -51,7 +53,7 @@ void require_values(const Split& part, const std::string& name) {
 }
 
 void require_part(const Split& part, const std::string& name, const Dataset& set) {
-  require_samples(part, name);
+  require_samples(part, set.fields.input(), name);
   require_values(part, name);
   for (const Field& field : set.fields) {
     if (&field == &set.fields.input()) continue;
@@ -80,7 +82,7 @@ void require_arrays(const Dataset& set) {
     if (!names.insert(field.name).second) refuse_arrays("two fields of the arrays are called '" + field.name + "'");
   }
   if (set.batches != nullptr) {
-    require_samples(set.train, "training");
+    require_samples(set.train, set.fields.input(), "training");
   } else {
     require_part(set.train, "training", set);
   }

@@ -22,13 +22,9 @@ ValueId add_converted(Graph& g, const std::string& name, ValueId rows, DType dty
 }
 
 Batch add_normalised(Graph& g, const SplitType& split, const TensorType& type, ValueId index) {
-  const TensorType channels{DType::f32, {type.shape[1]}};
   const ValueId samples = g.add_value(split.samples_variable(), type, Storage::data);
   Batch batch{};
-  batch.scale = g.add_value(variable::kScale, channels, Storage::data);
-  batch.shift = g.add_value(variable::kShift, channels, Storage::data);
-  batch.x = g.add1(GPUNN_OP_GATHER_NORMALIZE, "batch.samples", {}, {samples, index, batch.scale, batch.shift});
-  use_raw_normalisation(g, type.dtype, batch);
+  add_samples(g, samples, index, batch);
   return batch;
 }
 
@@ -105,9 +101,19 @@ const DeviceField* SplitType::find(const std::string& field) const {
   return found == fields.end() ? nullptr : &*found;
 }
 
-void use_raw_normalisation(Graph& g, DType dtype, Batch& batch) {
-  if (dtype == DType::u8) return;
-  const TensorType channels = g.value(batch.scale).type;
+bool are_normalised(DType samples) { return samples == DType::u8 || samples == DType::f32; }
+
+void add_samples(Graph& g, ValueId samples, ValueId index, Batch& batch) {
+  const TensorType type = g.value(samples).type;
+  if (!are_normalised(type.dtype)) {
+    batch.x = g.add1(GPUNN_OP_GATHER_ROWS, "batch.samples", {}, {samples, index});
+    return;
+  }
+  const TensorType channels{DType::f32, {type.shape[1]}};
+  batch.scale = g.add_value(variable::kScale, channels, Storage::data);
+  batch.shift = g.add_value(variable::kShift, channels, Storage::data);
+  batch.x = g.add1(GPUNN_OP_GATHER_NORMALIZE, "batch.samples", {}, {samples, index, batch.scale, batch.shift});
+  if (type.dtype == DType::u8) return;
   batch.scale = g.add_value(variable::kRawScale, channels, Storage::data);
   batch.shift = g.add_value(variable::kRawShift, channels, Storage::data);
 }

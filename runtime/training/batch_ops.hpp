@@ -43,8 +43,11 @@ Normalisation raw_normalisation(DType dtype, const std::vector<double>& mean, co
 // For samples as the device has them: bytes are raw, and fields::Standardiser has normalised all others.
 Normalisation device_normalisation(DType dtype, const std::vector<double>& mean, const std::vector<double>& stddev);
 
-// The normalisation that augmentations see in place of batch.scale and batch.shift, which bytes alone share with it.
-void use_raw_normalisation(graph::Graph& g, DType dtype, Batch& batch);
+// Whether the first input is normalised: integers other than bytes reach the model as they are.
+bool are_normalised(DType samples);
+// Sets batch.x to the indexed rows of the samples [n, C, ...], and batch.scale and batch.shift to the normalisation
+// that augmentations see, of which bytes alone have the same on the device.
+void add_samples(graph::Graph& g, graph::ValueId samples, graph::ValueId index, Batch& batch);
 
 inline constexpr auto kWordBytes = static_cast<int64_t>(sizeof(int32_t));
 // The slot of this step without the samples, i32[1, words]: BatchRing::rows.

@@ -101,6 +101,7 @@ Standardisers DataFeed::standardisers(const SplitType& type, const Split& split)
 }
 
 void DataFeed::take_normalisation() {
+  if (!are_normalised(fields::device_type(dataset_.train.samples).dtype)) return;
   const DataConfig& data = experiment_.data;
   mean_ = data.mean.empty() ? dataset_.fields.input().mean : data.mean;
   stddev_ = data.stddev.empty() ? dataset_.fields.input().stddev : data.stddev;
@@ -121,6 +122,7 @@ void DataFeed::upload_normalisation() {
   for (const auto& [name, values] :
        {std::pair{variable::kScale, &normalisation.scale}, std::pair{variable::kShift, &normalisation.shift},
         std::pair{variable::kRawScale, &raw.scale}, std::pair{variable::kRawShift, &raw.shift}}) {
+    if (mean_.empty()) break;
     runner_->variables().create(name, type, Storage::data);
     runner_->variables().write(name, bytes_of(*values));
   }

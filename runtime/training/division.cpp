@@ -86,9 +86,6 @@ void require_divisible(const Experiment& experiment, Ranks ranks) {
 PickedRows add_picked_rows(Graph& g, const SplitType& split, StepCounters counters, const Sampling& sampling,
                            const Division& division) {
   PickedRows picked;
-  const TensorType channels{DType::f32, {split.samples.shape.at(1)}};
-  picked.scale = g.add_value(variable::kScale, channels, Storage::data);
-  picked.shift = g.add_value(variable::kShift, channels, Storage::data);
   if (!split.ring) {
     const auto indices =
         g.add(GPUNN_OP_SAMPLE_INDICES, "batch", Attributes::of(sampling.attributes()), {counters.position});
@@ -120,10 +117,7 @@ PartBatch add_part_batch(Graph& g, const SplitType& split, const PickedRows& pic
   PartBatch result;
   Batch& batch = result.batch;
   const ValueId index = add_copy_of_rows(g, "batch.index", picked.index, begin, width);
-  batch.scale = picked.scale;
-  batch.shift = picked.shift;
-  batch.x = g.add1(GPUNN_OP_GATHER_NORMALIZE, "batch.samples", {}, {picked.samples, index, batch.scale, batch.shift});
-  use_raw_normalisation(g, split.samples.dtype, batch);
+  add_samples(g, picked.samples, index, batch);
   for (std::size_t i = 0; i < split.fields.size(); ++i) {
     const DeviceField& field = split.fields[i];
     const std::string name = "batch." + field.name;

@@ -51,10 +51,9 @@ struct PickedRows {
   graph::ValueId index = graph::kNoValue;    // i32[rows]
   std::vector<graph::ValueId> fields;  // SplitType::fields: of these rows, or of the split, of which `index` picks
   bool fields_are_picked = false;
-  graph::ValueId count = graph::kNoValue;                           // i32 0-d: rows that count
-  int64_t first = 0;                                                // the row of the step that `index` begins with
-  graph::ValueId scale = graph::kNoValue, shift = graph::kNoValue;  // of Batch
-  graph::ValueId all = graph::kNoValue;  // i32 0-d: rows of the step that count, on all ranks
+  graph::ValueId count = graph::kNoValue;  // i32 0-d: rows that count
+  int64_t first = 0;                       // the row of the step that `index` begins with
+  graph::ValueId all = graph::kNoValue;    // i32 0-d: rows of the step that count, on all ranks
 };
 PickedRows add_picked_rows(graph::Graph& g, const SplitType& split, StepCounters counters, const Sampling& sampling,
                            const Division& division);

@@ -163,6 +163,56 @@ def test_a_resumed_run_is_the_whole_run() -> None:
         np.testing.assert_array_equal(resumed.weights()[name], values)
 
 
+def test_a_network_of_python_takes_a_dictionary() -> None:
+    image, row = gpunn.Input((1, 6, 6), name="image"), gpunn.Input((3,), name="row")
+    of_image = gpunn.Tanh()(gpunn.Linear(36, 8)(gpunn.Flatten()(image)))
+    both = gpunn.Concat()(of_image, gpunn.Tanh()(gpunn.Linear(3, 8)(row)))
+    network = gpunn.Network([image, row], gpunn.Linear(16, 2)(gpunn.ReLU()(gpunn.Linear(16, 16)(both))))
+    network.compile(optimizer="adam", learning_rate=0.01, normalize="data")
+    given = [{name: part[name] for name in ("image", "row")} for part in (TRAIN, TEST)]
+    labels = [part["class"].astype(np.int64) for part in (TRAIN, TEST)]
+    network.fit(given[0], labels[0], epochs=15, batch_size=20)
+    assert network.evaluate(given[1], labels[1])["accuracy"] > 0.98
+    batches = [({name: x[at : at + 20] for name, x in given[0].items()}, labels[0][at : at + 20]) for at in (0, 20, 40)]
+    network.fit(lambda: iter(batches), epochs=1)
+
+    answers = network.predict(given[1])
+    network.save("network.h5")
+    np.testing.assert_array_equal(gpunn.Network.load("network.h5").predict(given[1]), answers)
+    gpunn.export("network.h5", "network.onnx", raw_input=True)
+    session = onnxruntime.InferenceSession("network.onnx")
+    np.testing.assert_allclose(session.run(["probabilities"], of_model(TEST))[0], answers, atol=1e-5)
+    with pytest.raises(gpunn.UsageError, match="missing: row"):
+        network.predict({"image": TEST["image"]})
+    with pytest.raises(gpunn.UsageError, match="different numbers of rows"):
+        network.predict({"image": TEST["image"], "row": TEST["row"][:5]})
+
+
+@pytest.mark.parametrize("with_row", [True])
+def test_integers_reach_the_model_as_they_are(with_row: bool) -> None:
+    random = np.random.default_rng(1)
+    words, row = random.integers(0, 10, (300, 4)), random.normal(size=(300, 3)).astype(np.float32)
+    labels = ((words[:, 0] > 4) ^ (words[:, 1] > 4)).astype(np.int64)
+    first = gpunn.Input((4,), name="words", dtype="int32")
+    second = gpunn.Input((3,), name="row")
+    found = gpunn.Flatten()(gpunn.Embedding(10, 5)(first))
+    joined = gpunn.Concat()(found, second) if with_row else found
+    given = {"words": words, "row": row} if with_row else {"words": words}
+    network = gpunn.Network(
+        [first, second] if with_row else first, gpunn.Linear(None, 2)(gpunn.Tanh()(gpunn.Linear(None, 16)(joined)))
+    )
+    network.compile(optimizer="adam", learning_rate=0.02)
+    network.fit(given, labels, epochs=40)
+    answers = network.predict(given)
+    assert np.mean(answers.argmax(1) == labels) > 0.95
+    network.save("words.h5")
+    gpunn.export("words.h5", "words.onnx")
+    session = onnxruntime.InferenceSession("words.onnx")
+    exact = {**given, "words": words.astype(np.int32)}
+    np.testing.assert_allclose(session.run(["probabilities"], exact)[0], answers, atol=1e-5)
+    np.testing.assert_allclose(gpunn.load("words.h5").run(exact), answers, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
