@@ -40,7 +40,7 @@ class Record {
   }
   template <typename Getter>
   Record& computed(const char* name, Getter getter, const char* doc = "") {
-    class_.def_prop_ro(name, std::move(getter), doc);
+    class_.def_prop_ro(name, std::move(getter), nb::rv_policy::automatic, doc);  // values, not parts of the record
     fields_.append(name);
     return *this;
   }

@@ -53,10 +53,12 @@ KindOf<Config> make_kind(const std::string& name, Keys... keys) {
   return kind;
 }
 
-// Makes `key`, which some kinds have, stand for one more kind's key of the same name.
+// Makes `key`, which some kinds have, stand for one more kind's key of the same name. It may be absent if it may be for
+// one of the kinds.
 template <class Config>
 void share_key(KeyOf<Config>& key, const KeyOf<Config>& other, const KindOf<Config>& kind) {
   key.kinds.push_back(kind.name);
+  key.optional = key.optional || other.optional;
   key.set = [set = key.set, other_set = other.set, selected = kind.selected](Config& config, const Value& value) {
     selected(config) ? other_set(config, value) : set(config, value);
   };

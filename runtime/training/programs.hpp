@@ -69,8 +69,8 @@ struct ProgramContext {
   uint64_t alignment = 0;
   const tasks::FrozenFeatures* frozen = nullptr;  // of a loss that compares images by their features
   Ranks ranks = {};
-  bool shifted = false;           // Sampling::shift is not 0: the sampling has a counter of its own
-  const Field* target = nullptr;  // the field that is learnt
+  bool shifted = false;                  // Sampling::shift is not 0: the sampling has a counter of its own
+  const Field* target = nullptr;         // the field that is learnt
   std::vector<std::string> inputs = {};  // the names of the data's inputs
   const tasks::Task& task() const { return tasks::find(experiment.task); }
   tasks::TaskContext of_task() const {

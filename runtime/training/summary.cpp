@@ -12,7 +12,7 @@
 #include "compiler/memory_plan.hpp"
 #include "compiler/recompute.hpp"
 #include "config/yaml_tree.hpp"
-#include "fields/values.hpp"
+#include "fields/kind.hpp"
 #include "interchange/onnx/import.hpp"
 #include "ops/op.hpp"
 #include "tasks/task.hpp"
@@ -234,7 +234,7 @@ SummaryReport summarize_without_data(const Experiment& experiment, const nn::Sam
   const Shape output = nn::output_shape(experiment.model, of_model);
   const std::optional<Field> target = tasks::find(experiment.task).imagined_target(output);
   Schema schema;
-  if (target) schema.target() = *target;
+  schema.target() = target ? *target : fields::target_field("numbers", {"0"});
   for (std::size_t i = 1; i < of_model.size(); ++i) {
     schema.fields.push_back({.name = of_model[i].name, .kind = "numbers", .type = of_model[i].type});
   }

@@ -88,7 +88,7 @@ def test_the_mean_and_deviation_are_scikit_learns() -> None:
     scaler = preprocessing.StandardScaler().fit(x.astype(np.float64))
     net = network()
     net.fit(x, y)
-    info = net._built().info()
+    info = net._built().info()["inputs"][0]
     assert np.allclose(info["stddev"], scaler.scale_, rtol=1e-12)
     assert (np.abs(np.array(info["mean"]) - scaler.mean_) < 1e-6 * scaler.scale_).all()
 

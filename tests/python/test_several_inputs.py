@@ -4,6 +4,10 @@ show, so that neither input alone says anything of it.
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +19,8 @@ import pytest
 from PIL import Image
 
 import gpunn
+
+PROGRAM = Path(gpunn.__file__).parent / "bin" / "gpunn"
 
 MODEL = """
 name: image_and_row
@@ -121,6 +127,31 @@ def test_a_class_of_two_inputs_is_learnt(data: Any) -> None:
     np.testing.assert_allclose(answers, probabilities, atol=1e-5)
     gpunn.export(run, "normalised.onnx")
     np.testing.assert_allclose(gpunn.load("normalised.onnx").run(of_model(TEST)), probabilities, atol=1e-5)
+
+
+def test_a_service_takes_the_inputs_in_any_order() -> None:
+    run = gpunn.run(experiment(arrays()))
+    tensors = [
+        {"name": name, "datatype": datatype, "shape": values.shape, "data": values.ravel().tolist()}
+        for name, datatype, values in (
+            ("row", "FP32", of_model(TEST)["row"][:5]),
+            ("image", "UINT8", TEST["image"][:5]),
+        )
+    ]
+    call = [PROGRAM, "serve", run.path, "--port", "0", "--backend", "cpu"]
+    with subprocess.Popen(call, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            found = re.search(r"serving (\S+):1 at (http://\S+)", server.stdout.readline())
+            assert found is not None
+            address = f"{found[2]}/v2/models/{found[1]}/infer"
+            body = json.dumps({"inputs": tensors, "outputs": [{"name": "probabilities"}]}).encode()
+            with urllib.request.urlopen(urllib.request.Request(address, body), timeout=30) as response:
+                (output,) = json.load(response)["outputs"]
+        finally:
+            server.terminate()
+    expected = gpunn.load(run).run({name: values[:5] for name, values in of_model(TEST).items()})
+    np.testing.assert_allclose(np.reshape(output["data"], output["shape"]), expected, rtol=1e-5)
 
 
 def test_a_resumed_run_is_the_whole_run() -> None:

@@ -138,6 +138,25 @@ TEST_CASE("each task says what it needs, and its metrics have names of their own
   CHECK(monitored("r2").larger_is_better);
 }
 
+TEST_CASE("accumulators on the device have names of their own, and only the totals are f64") {
+  const Experiment experiment;
+  const TaskContext context{.experiment = experiment, .outputs = 3};
+  for (const Task* task : all()) {
+    CAPTURE(task->name());
+    const std::vector<Accumulator> evaluated = accumulators_of(*task, context, Phase::evaluation);
+    CHECK(evaluated.front().name == kTotals);
+    for (const Accumulator& one : evaluated) {
+      CAPTURE(one.name);
+      CHECK((one.type.dtype == DType::f64) == (one.name == kTotals));
+      CHECK(std::ranges::count(evaluated, one.name, &Accumulator::name) == 1);
+    }
+    // Training keeps some of them.
+    for (const Accumulator& one : accumulators_of(*task, context, Phase::training)) {
+      CHECK(std::ranges::count(evaluated, one.name, &Accumulator::name) == 1);
+    }
+  }
+}
+
 TEST_CASE("a label that no row has is undefined in each figure, one that is never predicted is not") {
   // Labels: found, never predicted, predicted though no row has it.
   const Floats targets{1, 1, 0, 0, 1, 0, 1, 0, 0}, predictions{0.9F, 0.1F, 0.9F, 0.2F, 0.3F, 0.2F, 0.8F, 0.2F, 0.1F};

@@ -41,10 +41,11 @@ std::string type_text(const Key& key) {
 
 std::string default_of(const Key& key) {
   if (key.required) return "required";
-  if (key.optional || key.path == "name") return "none";
+  if (key.path == "name") return "none";
   Experiment defaults;
   defaults.early_stopping.emplace();
-  return code(std::visit(DefaultText(), key.get(defaults)));
+  const std::string text = std::visit(DefaultText(), key.get(defaults));
+  return key.optional && (text.empty() || text == "[]") ? "none" : code(text);
 }
 
 std::string type_text(const LayerKey& key) {

@@ -49,8 +49,8 @@ struct SizedImages {
 
 // The user's own images: a folder for each class, or those that a table lists.
 struct ImageFolderSet : SizedImages, TargetTable {
-  std::filesystem::path targets;       // the table: images with what is learnt of them; empty: folders are classes
-  std::filesystem::path test_targets;  // that of the test samples
+  std::filesystem::path targets;           // the table: images with what is learnt of them; empty: folders are classes
+  std::filesystem::path test_targets;      // that of the test samples
   std::vector<std::string> input_columns;  // of the table: numbers that models take besides the image
 };
 
@@ -71,8 +71,8 @@ enum class ImageLayout { automatic, channels_first, channels_last };
 
 // The user's own arrays in a file.
 struct Hdf5Set {
-  std::string train_samples, train_labels;  // names of the arrays
-  std::string test_samples, test_labels;    // empty: no test part, or named as the others in test_path
+  std::string train_samples, train_labels;             // names of the arrays
+  std::string test_samples, test_labels;               // empty: no test part, or named as the others in test_path
   std::vector<std::string> train_inputs, test_inputs;  // arrays that models take besides the samples
   ImageLayout layout = ImageLayout::automatic;
 };

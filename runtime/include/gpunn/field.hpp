@@ -37,10 +37,10 @@ struct Field {
   std::vector<int64_t> ids = {};               // COCO's category id of each name; empty: the data has none
   std::vector<double> mean = {}, stddev = {};  // of each channel or column: models see (value - mean) / stddev. u8
                                                // values are scaled by 1/255 first. Empty: values stay
-  ImageFit fit = {};                    // of images: how files became samples
-  bool light_on_dark = false;           // bright on dark, as MNIST's digits; dark-on-light pictures are inverted
-  int64_t scale = 1;                    // of target images: how many times larger they are than the input
-  std::optional<int64_t> ignored = {};  // the value of a label map that losses and metrics pass over
+  ImageFit fit = {};                           // of images: how files became samples
+  bool light_on_dark = false;                  // bright on dark, as MNIST's digits; dark-on-light pictures are inverted
+  int64_t scale = 1;                           // of target images: how many times larger they are than the input
+  std::optional<int64_t> ignored = {};         // the value of a label map that losses and metrics pass over
 
   // The classes, labels or columns; without names, the numbers of a sample.
   int64_t count() const { return names.empty() ? type.elements() : static_cast<int64_t>(names.size()); }

@@ -174,7 +174,7 @@ class Translation {
         quantize_weights(builder, step);
       }
       if (step.node->op == GPUNN_OP_GATHER_NORMALIZE) {
-        builder.define(step.outputs.front(), add_input(builder, input_of(step.inputs.front())));
+        builder.define(step.outputs.front(), add_input(builder, input_of(step.inputs.front()).value()));
         input_shape_ = builder.shape(step.outputs.front());
       } else {
         add_onnx_step(builder, step);
@@ -200,12 +200,14 @@ class Translation {
   const ModelInfo& info() const { return model_.info; }
 
  private:
-  // The number of the input whose samples a value is.
-  std::size_t input_of(ValueId samples) const {
-    const std::string& name = first_.graph.value(samples).name;
-    std::size_t number = 0;
-    while (inference::variable::numbered(inference::variable::kInput, number) != name) ++number;
-    return number;
+  // The number of the input whose samples a value is; nothing if it is of none.
+  std::optional<std::size_t> input_of(ValueId samples) const {
+    for (std::size_t number = 0; number < model_.inputs.size(); ++number) {
+      if (first_.graph.value(samples).name == inference::variable::numbered(inference::variable::kInput, number)) {
+        return number;
+      }
+    }
+    return std::nullopt;
   }
 
   // The inputs that the model takes as they are.
@@ -213,11 +215,8 @@ class Translation {
     for (std::size_t v = 0; v < first_.graph.values().size(); ++v) {
       const auto id = static_cast<ValueId>(v);
       const ValueId of = first_.graph.value(id).view_of;
-      if (of == graph::kNoValue || first_.graph.value(of).storage != graph::Storage::data ||
-          first_.graph.value(of).name == inference::variable::kRows) {
-        continue;
-      }
-      b.define(id, model_.inputs[input_of(of)].name);
+      const std::optional<std::size_t> input = of == graph::kNoValue ? std::nullopt : input_of(of);
+      if (input) b.define(id, model_.inputs[*input].name);
     }
   }
 

@@ -70,7 +70,7 @@ class PixelLosses {
   };
 
   // Terms of equal smoothing share one.
-  const Entropy& entropy(double smoothing) {
+  Entropy entropy(double smoothing) {
     for (const Entropy& one : entropies_) {
       if (one.smoothing == smoothing) return one;
     }

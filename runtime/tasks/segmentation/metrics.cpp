@@ -43,14 +43,12 @@ double mean(const Accumulated& sums) {
 }
 
 double pixel_accuracy(const Accumulated& sums) {
-  const std::span<const double> counts = sums.of(kConfusion);
-  const auto classes = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(counts.size()))));
-  double right = 0, all = 0;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    all += counts[i];
-    if (i % (classes + 1) == 0) right += counts[i];
+  int64_t right = 0, all = 0;
+  for (const ClassPixels& one : class_pixels(sums)) {
+    right += one.right;
+    all += one.pixels;
   }
-  return quotient(right, all);
+  return quotient(static_cast<double>(right), static_cast<double>(all));
 }
 
 template <double (*figure)(const Accumulated& sums)>
@@ -75,6 +73,7 @@ std::vector<ClassPixels> class_pixels(const Accumulated& sums) {
     }
     const double right = counts[c * classes + c];
     found.push_back({.pixels = std::llround(truth),
+                     .right = std::llround(right),
                      .iou = quotient(right, truth + predicted - right),
                      .accuracy = quotient(right, truth),
                      .dice = quotient(2 * right, truth + predicted)});

@@ -30,7 +30,7 @@ struct Candidate {
   LabelMap truth, predicted;
 };
 
-// A sample [C,H,W] as a picture of 8 bits. Of floats, the smallest is black and the largest white.
+// A sample [C,H,W] as a picture of 8 bits. Of floats, the smallest is black and the largest white; NaN is black.
 Image picture_of(const Shape& sample, DType dtype, std::span<const std::byte> values) {
   Image image{sample.at(1), sample.at(2), sample.at(0) == 3 ? 3 : 1, {}};
   const auto pixels = static_cast<std::size_t>(image.height * image.width);
@@ -41,14 +41,15 @@ Image picture_of(const Shape& sample, DType dtype, std::span<const std::byte> va
     low = HUGE_VAL, high = -HUGE_VAL;
     for (std::size_t i = 0; i < pixels * channels; ++i) {
       const double value = fields::element_of(dtype, values, i);
-      low = std::min(low, value), high = std::max(high, value);
+      if (std::isfinite(value)) low = std::min(low, value), high = std::max(high, value);
     }
   }
   const double scale = high > low ? 255 / (high - low) : 0;
   for (std::size_t i = 0; i < pixels; ++i) {
     for (std::size_t c = 0; c < channels; ++c) {
       const double value = fields::element_of(dtype, values, c * pixels + i);
-      image.values[i * channels + c] = static_cast<uint8_t>(std::lround(scale * (value - low)));
+      const double shown = std::isfinite(value) ? scale * (value - low) : value > 0 ? 255.0 : 0.0;
+      image.values[i * channels + c] = static_cast<uint8_t>(std::lround(shown));
     }
   }
   return image;
@@ -114,9 +115,7 @@ class SegmentedRows : public Report {
                                                   {{"dice", "dice", true, true}, classes[i].dice}})});
     }
     report.confusion.names = names;
-    if (std::ssize(names) <= kMostConfusionClasses) {
-      for (const double count : sums.of(kConfusion)) report.confusion.counts.push_back(std::llround(count));
-    }
+    for (const double count : sums.of(kConfusion)) report.confusion.counts.push_back(std::llround(count));
     report.counted = "pixels";
     report.confusion.note = "Counts pixels.";
     report.pictures_note = "The picture, its true classes and the predicted ones, in the colours of PASCAL VOC.";

@@ -26,7 +26,7 @@ inline constexpr const char* kConfusion = "confusion";
 
 // Figures of a class over all pixels that count.
 struct ClassPixels {
-  int64_t pixels = 0;  // of the class
+  int64_t pixels = 0, right = 0;  // of the class, and those of them that are predicted as it
   // Undefined for a class that no pixel has, in truth or as predicted; accuracy also without pixels of the class.
   double iou = 0, accuracy = 0, dice = 0;
 };
