@@ -25,15 +25,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> gpunn.Run:
         "data": {
             "dataset": "drawn_shapes",
             "image_size": [SIDE, SIDE],
-            "synthetic_train": 400,
+            "synthetic_train": 800,
             "synthetic_test": 40,
-            "batch_size": 16,
+            "batch_size": 8,
         },
         "loss": {"type": "sum", "cross_entropy": 1, "dice": 1},
         "augmentation": {"flip": 0.5},
-        "optimizer": {"type": "adamw", "learning_rate": 0.01},
+        "optimizer": {"type": "adamw", "learning_rate": 0.005},
         "schedule": {"type": "one_cycle"},
-        "training": {"epochs": 8, "seed": 3},
+        "training": {"epochs": 10, "seed": 3},
         "backend": "cpu",
     }
     return gpunn.run(experiment, runs=tmp_path_factory.mktemp("runs"))
@@ -152,15 +152,12 @@ def test_report_shows_classes_and_the_worst_pictures(run: gpunn.Run, tmp_path: P
 def test_onnx_runtime_gives_the_same_maps(run: gpunn.Run, tmp_path: Path) -> None:
     ort = pytest.importorskip("onnxruntime", reason="needs the package onnxruntime")
     file = tmp_path / "shapes.onnx"
-    gpunn.export(run.path, file)
+    gpunn.export(run.path, file, raw_input=True)
     session = ort.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     x = np.random.default_rng(1).integers(0, 256, (4, 3, SIDE, SIDE), dtype=np.uint8)
     model = gpunn.load(run.path, backend="cpu")
     ours = model.run(x, ["logits", "classes"])
-    given = session.get_inputs()[0]
-    theirs = session.run(
-        ["logits", "classes"], {given.name: x.astype(np.uint8 if "uint8" in given.type else np.float32)}
-    )
+    theirs = session.run(["logits", "classes"], {session.get_inputs()[0].name: x})
     assert np.abs(theirs[0] - ours["logits"]).max() < 1e-4 * np.abs(ours["logits"]).max()
     assert (theirs[1] == ours["classes"]).mean() > 0.999
 
@@ -169,10 +166,15 @@ def test_mistakes_say_what_to_set() -> None:
     base = {
         "task": "segmentation",
         "model": {"file": "unet", "parameters": {"classes": 3, "width": 4}},
-        "data": {"dataset": "drawn_shapes", "synthetic_train": 32, "synthetic_test": 8},
+        "data": {"dataset": "drawn_shapes", "synthetic_train": 32, "synthetic_test": 8, "batch_size": 8},
         "backend": "cpu",
     }
     with pytest.raises(gpunn.Error, match=r"one of the 5 classes .* set model.parameters.classes to 5"):
         gpunn.run(base)
-    with pytest.raises(gpunn.Error, match=r"loss.class_weights: expected 5 numbers"):
-        gpunn.run({**base, "loss": {"type": "dice_ce"}})
+    fitting = {**base, "model": {"file": "unet", "parameters": {"classes": CLASSES, "width": 4}}}
+    with pytest.raises(gpunn.Error, match=r"loss.class_weights: expected 5 numbers, .* found 2"):
+        gpunn.run({**fitting, "loss": {"class_weights": [1, 2]}})
+    with pytest.raises(gpunn.Error, match=r"did you mean 'sum'"):
+        gpunn.run({**fitting, "loss": {"type": "dice_ce"}})
+    with pytest.raises(gpunn.Error, match=r"augmentation.mixup is for samples with a class"):
+        gpunn.run({**fitting, "augmentation": {"mixup": 0.2}})
