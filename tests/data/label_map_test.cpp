@@ -155,7 +155,8 @@ TEST_CASE("a map and its picture stay in register, whatever the fit") {
     image.values[static_cast<std::size_t>(i)] = right ? 255 : 0;
     map.ids[static_cast<std::size_t>(i)] = right ? 1 : 0;
   }
-  for (const auto& [rows, columns] : {std::pair{34, 50}, {17, 25}, {40, 31}, {23, 90}}) {
+  for (const ImageSides& sides : {ImageSides{34, 50}, {17, 25}, {40, 31}, {23, 90}}) {
+    const int64_t rows = sides.height, columns = sides.width;
     CAPTURE(rows, columns);
     const auto differ = [&](const Image& fitted, const ImageFit& fit) {
       const LabelMap ids = fitted_map(map, rows, columns, fit);

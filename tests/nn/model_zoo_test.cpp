@@ -1,5 +1,6 @@
 // The models that come with the program have as many parameters as torchvision's of the same name.
 #include <gpunn/error.hpp>
+#include <gpunn/ops.h>
 
 #include <algorithm>
 #include <set>

@@ -25,14 +25,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> gpunn.Run:
         "data": {
             "dataset": "drawn_shapes",
             "image_size": [SIDE, SIDE],
-            "synthetic_train": 400,
+            "synthetic_train": 800,
             "synthetic_test": 40,
-            "batch_size": 16,
+            "batch_size": 8,
         },
         "loss": {"type": "sum", "cross_entropy": 1, "dice": 1},
         "augmentation": {"flip": 0.5},
         "optimizer": {"type": "adamw", "learning_rate": 0.005},
-        "training": {"epochs": 18, "seed": 3},
+        "schedule": {"type": "one_cycle"},
+        "training": {"epochs": 10, "seed": 3},
         "backend": "cpu",
     }
     return gpunn.run(experiment, runs=tmp_path_factory.mktemp("runs"))
@@ -170,5 +171,10 @@ def test_mistakes_say_what_to_set() -> None:
     }
     with pytest.raises(gpunn.Error, match=r"one of the 5 classes .* set model.parameters.classes to 5"):
         gpunn.run(base)
-    with pytest.raises(gpunn.Error, match=r"loss.class_weights: expected 5 numbers"):
-        gpunn.run({**base, "loss": {"type": "cross_entropy", "class_weights": [1, 2]}})
+    fitting = {**base, "model": {"file": "unet", "parameters": {"classes": CLASSES, "width": 4}}}
+    with pytest.raises(gpunn.Error, match=r"loss.class_weights: expected 5 numbers, .* found 2"):
+        gpunn.run({**fitting, "loss": {"class_weights": [1, 2]}})
+    with pytest.raises(gpunn.Error, match=r"did you mean 'sum'"):
+        gpunn.run({**fitting, "loss": {"type": "dice_ce"}})
+    with pytest.raises(gpunn.Error, match=r"augmentation.mixup is for samples with a class"):
+        gpunn.run({**fitting, "augmentation": {"mixup": 0.2}})

@@ -63,11 +63,11 @@ TEST_CASE("the tables beside the models lead to torchvision's state_dict, every 
   struct Case {
     std::string network, model, parameters, table;
   };
-  const Case c = GENERATE(Case{"resnet18", "resnet18", "{}", "resnet"},
-                          Case{"vgg16_bn", "vgg16", "{batch_norm: true}", "vgg16_bn"},
-                          Case{"mobilenet_v2", "mobilenet_v2", "{}", "mobilenet_v2"},
-                          Case{"squeezenet1_1", "squeezenet1_1", "{}", "squeezenet1_1"},
-                          Case{"alexnet", "alexnet", "{}", "alexnet"}, Case{"vit_b_16", "vit", "{}", "vit"});
+  const Case c = GENERATE(
+      Case{"resnet18", "resnet18", "{}", "resnet"}, Case{"vgg16_bn", "vgg16", "{batch_norm: true}", "vgg16_bn"},
+      Case{"mobilenet_v2", "mobilenet_v2", "{}", "mobilenet_v2"},
+      Case{"squeezenet1_1", "squeezenet1_1", "{}", "squeezenet1_1"}, Case{"alexnet", "alexnet", "{}", "alexnet"},
+      Case{"vit_b_16", "vit", "{}", "vit"}, Case{"deeplabv3_resnet50", "deeplabv3", "{}", "deeplabv3"});
   CAPTURE(c.network);
   const ModelSpec model = parse_experiment("model: {file: " + kExportSource + "/models/" + c.model +
                                                ".yaml, parameters: " + c.parameters + "}\ndata: points\n",
@@ -84,8 +84,9 @@ TEST_CASE("the tables beside the models lead to torchvision's state_dict, every 
     if (mean != std::string::npos) found[name.substr(0, mean) + kCounter] = {};
   }
   CHECK(found == torchvision(c.network));
-  const std::map<std::string, std::size_t> counts = {{"resnet18", 122},     {"vgg16_bn", 97},      {"alexnet", 16},
-                                                     {"mobilenet_v2", 314}, {"squeezenet1_1", 52}, {"vit_b_16", 152}};
+  const std::map<std::string, std::size_t> counts = {
+      {"resnet18", 122}, {"vgg16_bn", 97},           {"alexnet", 16}, {"mobilenet_v2", 314}, {"squeezenet1_1", 52},
+      {"vit_b_16", 152}, {"deeplabv3_resnet50", 362}};
   CHECK(found.size() == counts.at(c.network));
 }
 
