@@ -162,8 +162,6 @@ struct ArrayNames {
 // The last part of a path in a file: "row" of "train/row".
 std::string last_part(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-bool is_image(const TensorType& rows) { return rows.shape.size() > 2; }
-
 TensorType row_type(const TensorType& rows) {
   return fields::device_type({rows.dtype, {rows.shape.begin() + 1, rows.shape.end()}});
 }
@@ -220,9 +218,8 @@ void name_inputs(Dataset& set, const Hdf5Set& settings) {
   if (settings.train_inputs.empty()) return;
   set.fields.input().name = last_part(settings.train_samples);
   for (const std::string& array : settings.train_inputs) {
-    const TensorType& rows = set.train.fields.at(last_part(array)).type;
-    set.fields.fields.push_back(
-        {.name = last_part(array), .kind = is_image(rows) ? "image" : "numbers", .type = row_type(rows)});
+    const TensorType row = row_type(set.train.fields.at(last_part(array)).type);
+    set.fields.fields.push_back({.name = last_part(array), .kind = std::string(fields::input_kind(row)), .type = row});
   }
   std::set<std::string> names;
   for (const Field& field : set.fields) {

@@ -106,6 +106,7 @@ void normalise_by_training_samples(Dataset& set) {
   const Split measured = train.source != nullptr ? evenly_spread(train, kMeasuredSamples) : Split();
   const Split& split = train.source != nullptr ? measured : train;
   Field& input = set.fields.input();
+  if (!input.kind.empty() && !fields::kind_of(input).is_normalised()) return;
   const std::vector<fields::Moments> channels = measure(input, split.samples, split.sample_bytes());
   const DType type = train.rounded_to.value_or(train.samples.dtype);
   const auto name = [&](std::size_t i) { return column_name(input, split.samples, i); };

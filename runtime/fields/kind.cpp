@@ -20,6 +20,11 @@ Field Kind::target(std::vector<std::string> names) const {
           .names = std::move(names)};
 }
 
+std::string_view input_kind(const TensorType& sample) {
+  if (sample.dtype == DType::i32 || sample.dtype == DType::i64) return "tokens";
+  return sample.shape.size() == 3 ? "image" : "numbers";
+}
+
 TensorType taken_type(const Field& input) {
   TensorType type = input.type;
   if (input.kind.empty() || kind_of(input).is_normalised()) type.dtype = DType::f32;

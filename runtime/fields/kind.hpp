@@ -67,6 +67,9 @@ const std::vector<const Kind*>& kinds();
 void add(const Kind& kind);
 const Kind& find(std::string_view name);  // throws Error(usage) if there is none
 inline const Kind& kind_of(const Field& field) { return find(field.kind); }
+// The kind of an input of such samples, where nothing else says it: an image, numbers, or integers for layers that take
+// them as they are.
+std::string_view input_kind(const TensorType& sample);
 // A sample of an input as models take it. A kind that is not known yet is that of an image or of numbers.
 TensorType taken_type(const Field& input);
 inline Field target_field(std::string_view kind, std::vector<std::string> names) {

@@ -7,6 +7,7 @@
 
 #include "common/text.hpp"
 #include "data/described.hpp"
+#include "fields/kind.hpp"
 #include "fields/standardise.hpp"
 #include "storage/model_info.hpp"
 #include "tasks/task.hpp"
@@ -80,8 +81,9 @@ ModelInfo model_info(const Experiment& experiment, const Dataset& dataset) {
   ModelInfo info;
   info.fields = typed_fields(dataset);
   Field& input = info.fields.input();
-  if (info.fields.of(Role::input).size() == 1) input.name = input.type.shape.size() == 3 ? "image" : "features";
-  input.kind = input.type.shape.size() == 3 ? "image" : "numbers";
+  if (input.kind.empty()) input.kind = fields::input_kind(input.type);
+  const bool has_usual_name = input.name == Schema().input().name;
+  if (has_usual_name && input.kind != "image" && info.fields.of(Role::input).size() == 1) input.name = "features";
   if (!experiment.data.mean.empty()) input.mean = experiment.data.mean;
   if (!experiment.data.stddev.empty()) input.stddev = experiment.data.stddev;
   for (Field& field : info.fields.fields) field.names = utf8_names(std::move(field.names));

@@ -215,7 +215,7 @@ ModelInfo Network::Impl::complete_info() const {
   ModelInfo complete = info;
   for (Field& field : complete.fields.fields) {
     if (field.role != Role::input) continue;
-    if (field.kind.empty()) field.kind = field.type.shape.size() == 3 ? "image" : "numbers";
+    if (field.kind.empty()) field.kind = fields::input_kind(field.type);
     if (!fields::kind_of(field).is_normalised()) continue;
     const auto channels = static_cast<std::size_t>(field.type.shape.front());
     if (field.mean.empty()) field.mean.assign(channels, 0.0);

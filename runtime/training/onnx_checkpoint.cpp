@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "data/registry.hpp"
+#include "fields/kind.hpp"
 #include "interchange/onnx/import.hpp"
 #include "nn/model.hpp"
 #include "storage/model_info.hpp"
@@ -66,12 +67,9 @@ ModelInfo info_of(const interchange::ImportedModel& imported, const std::filesys
   }
   std::erase_if(info.fields.fields, [](const Field& field) { return field.role == Role::input; });
   for (const interchange::ImportedInput& input : imported.inputs) {
-    const bool is_integer = input.sample.dtype == DType::i32 || input.sample.dtype == DType::i64;
     Field field{.name = input.name,
                 .role = Role::input,
-                .kind = is_integer                       ? "tokens"
-                        : input.sample.shape.size() == 3 ? "image"
-                                                         : "numbers",
+                .kind = std::string(fields::input_kind(input.sample)),
                 .type = input.sample};
     take_as_is(field);
     info.fields.fields.insert(info.fields.fields.end() - 1, std::move(field));  // in front of the target

@@ -235,15 +235,11 @@ SummaryReport summarize_without_data(const Experiment& experiment, const nn::Sam
   const std::optional<Field> target = tasks::find(experiment.task).imagined_target(output);
   Schema schema;
   schema.target() = target ? *target : fields::target_field("numbers", {"0"});
-  // Layers take integers as they are.
-  const auto kind_of = [](const TensorType& type) {
-    return type.dtype == DType::i32 || type.dtype == DType::i64 ? "tokens"
-           : type.shape.size() > 1                              ? "image"
-                                                                : "numbers";
-  };
-  schema.input().kind = kind_of(of_model.front().type);
+  schema.input().kind = fields::input_kind(of_model.front().type);
   for (std::size_t i = 1; i < of_model.size(); ++i) {
-    schema.fields.push_back({.name = of_model[i].name, .kind = kind_of(of_model[i].type), .type = of_model[i].type});
+    schema.fields.push_back({.name = of_model[i].name,
+                             .kind = std::string(fields::input_kind(of_model[i].type)),
+                             .type = of_model[i].type});
   }
   Split split;
   split.samples = of_model.front().type;

@@ -188,7 +188,7 @@ def test_a_network_of_python_takes_a_dictionary() -> None:
         network.predict({"image": TEST["image"], "row": TEST["row"][:5]})
 
 
-@pytest.mark.parametrize("with_row", [True])
+@pytest.mark.parametrize("with_row", [False, True])
 def test_integers_reach_the_model_as_they_are(with_row: bool) -> None:
     random = np.random.default_rng(1)
     words, row = random.integers(0, 10, (300, 4)), random.normal(size=(300, 3)).astype(np.float32)
