@@ -119,12 +119,17 @@ Json ranges_json(const std::vector<ChannelSummary>& channels) {
   return ranges;
 }
 
-Json split_json(const Split& split, const SplitSummary& summary, const FieldSummary& target) {
-  return {{"rows", split.rows()},
-          {"type", to_string(split.samples)},
-          {"labels", target.counts},
-          {"channels", ranges_json(summary.channels)},
-          {"targets", ranges_json(target.columns)}};
+Json split_json(const Schema& fields, const Split& split, const SplitSummary& summary, const FieldSummary& target) {
+  Json part = {{"rows", split.rows()},
+               {"type", to_string(split.samples)},
+               {"labels", target.counts},
+               {"channels", ranges_json(summary.channels)},
+               {"targets", ranges_json(target.columns)}};
+  for (const Field* input : fields.of(Role::input)) {
+    const auto further = summary.fields.find(input->name);
+    if (further != summary.fields.end()) part["inputs"][input->name] = ranges_json(further->second.columns);
+  }
+  return part;
 }
 
 struct Part {
@@ -177,6 +182,18 @@ void print_classes(const Dataset& set, const std::vector<Part>& parts, bool colo
   put("\n{}", table.text(colour));
 }
 
+// The columns of inputs behind the first.
+void print_further_inputs(const Dataset& set, const SplitSummary& train, bool colour) {
+  for (const Field* input : set.fields.of(Role::input)) {
+    const auto summary = train.fields.find(input->name);
+    if (input == &set.fields.input() || summary == train.fields.end() || summary->second.columns.empty()) continue;
+    const auto name = [&](std::size_t i) {
+      return i < input->names.size() ? printable(input->names[i]) : std::to_string(i);
+    };
+    print_ranges(summary->second.columns, {"INPUT " + printable(input->name)}, name, colour);
+  }
+}
+
 void print_report(const Dataset& set, const std::vector<Part>& parts) {
   const bool colour = terminal_of(STDOUT_FILENO).colour;
   put("{} from {}\n", set.name, printable(set.source));
@@ -198,6 +215,7 @@ void print_report(const Dataset& set, const std::vector<Part>& parts) {
   print_ranges(
       train.channels, {features ? "FEATURE" : "CHANNEL", Align::right}, [](std::size_t i) { return std::to_string(i); },
       colour);
+  print_further_inputs(set, train, colour);
   if (parts.front().target.columns.empty()) return print_classes(set, parts, colour);
   const auto name = [&](std::size_t i) {
     return i < set.fields.target().names.size() ? printable(set.fields.target().names[i]) : std::to_string(i);
@@ -248,7 +266,7 @@ ExitCode inspect(const InspectOptions& options, bool json) {
                    {"mean", set.fields.input().mean},
                    {"stddev", set.fields.input().stddev},
                    {"notes", set.notes}};
-  for (const Part& part : parts) document[part.name] = split_json(part.split, part.summary, part.target);
+  for (const Part& part : parts) document[part.name] = split_json(set.fields, part.split, part.summary, part.target);
   print_json(document);
   return ExitCode::done;
 }

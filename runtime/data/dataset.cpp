@@ -86,11 +86,15 @@ const data::DatasetRow& find_checked(const DataConfig& config) {
   return row;
 }
 
-Split blank_split(const TensorType& samples, const Field& target) {
+Split blank_split(const TensorType& samples, const data::DatasetSizes& sizes) {
   Split split;
   split.samples = samples;
   data::make_room(split);
-  split.fields[target.name] = fields::kind_of(target).blank(target, split.rows());
+  const auto add = [&](const Field& field) {
+    split.fields[field.name] = fields::kind_of(field).blank(field, split.rows());
+  };
+  add(sizes.target);
+  for (const Field& input : sizes.inputs) add(input);
   return split;
 }
 
@@ -102,9 +106,10 @@ Dataset blank(const data::DatasetRow& row, const DataConfig& config) {
   set.name = row.name;
   set.source = "the registry";
   set.from_registry = row.origin == data::Origin::published;
-  set.train = blank_split(sizes.train, sizes.target);
-  set.test = blank_split(sizes.test, sizes.target);
+  set.train = blank_split(sizes.train, sizes);
+  set.test = blank_split(sizes.test, sizes);
   set.fields.target() = sizes.target;
+  for (const Field& input : sizes.inputs) set.fields.fields.push_back(input);
   set.fields.input().mean.assign(channels, 0.0);
   set.fields.input().stddev.assign(channels, 1.0);
   return set;

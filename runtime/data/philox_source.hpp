@@ -37,6 +37,8 @@ enum : uint64_t {
   kDigitsTestStream = 0x6469676974730001,
   kTwoDigitsTrainStream = 0x64696769747a0000,
   kTwoDigitsTestStream = 0x64696769747a0001,
+  kLimitTrainStream = 0x6c696d6974730000,
+  kLimitTestStream = 0x6c696d6974730001,
   kPointsTrainStream = 0x706f696e74730000,
   kPointsTestStream = 0x706f696e74730001,
   kPointsLineStream = 0x706f696e74730002,

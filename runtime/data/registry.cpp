@@ -15,6 +15,7 @@ DatasetRow cifar10_row();
 DatasetRow cifar100_row();
 DatasetRow csv_row();
 DatasetRow detection_folder_row();
+DatasetRow digit_and_limit_row();
 DatasetRow drawn_digits_row();
 DatasetRow drawn_photographs_row();
 DatasetRow drawn_shapes_row();
@@ -33,6 +34,7 @@ const std::vector<DatasetRow>& registry() {
                                                cifar100_row(),
                                                digits_row(),
                                                two_digits_row(),
+                                               digit_and_limit_row(),
                                                points_row(),
                                                image_folder_row(),
                                                hdf5_row(),

@@ -34,10 +34,11 @@ enum class Origin {
   memory,     // arrays of a program that calls gpunn
 };
 
-// Sizes of a set as it is published or made: samples of each part, and the field that is learnt.
+// Sizes of a set as it is published or made: samples of each part, and its other fields.
 struct DatasetSizes {
   TensorType train, test;
   Field target;
+  std::vector<Field> inputs = {};  // besides the samples
 };
 
 // Everything that the program knows about a data set. A new one is a file that fills this row, and a line in

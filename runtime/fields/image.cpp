@@ -1,5 +1,6 @@
 // An image of each sample, [C, H, W].
 #include "fields/kind.hpp"
+#include "fields/moments.hpp"
 #include "fields/values.hpp"
 
 namespace gpunn::fields {
@@ -23,6 +24,12 @@ class ImageKind : public Kind {
     shape.insert(shape.begin(), rows);
     require_type(values, {values.type.dtype, shape}, part + " images");
     require_finite(values.type.dtype, values.bytes(), field.type.elements(), part + " images");
+  }
+
+  FieldSummary summarize(const Field& field, const FieldValues& values, int64_t rows) const override {
+    FieldSummary summary;
+    if (field.role == Role::input && rows > 0) summary.columns = summaries_of(values.type, values.bytes());
+    return summary;
   }
 };
 

@@ -5,22 +5,26 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include "common/parallel.hpp"
 #include "data/damaged_files.hpp"
 #include "data/images/image.hpp"
+#include "data/rows.hpp"
 #include "inference/full_size.hpp"
 #include "inference/image_sample.hpp"
 #include "inference/sample_files.hpp"
 #include "tasks/task.hpp"
 #include "training/evaluation_part.hpp"
 #include "training/model_info.hpp"
+#include "training/model_samples.hpp"
 
 namespace gpunn {
 
 using inference::FileSample;
+using inference::InputRow;
 
 namespace {
 
@@ -41,6 +45,22 @@ void add_original(FileSample& sample, const Split& part, std::size_t row) {
   }
 }
 
+// A row of the test part for each input of the model.
+std::vector<InputRow> input_rows(const Dataset& data, int64_t row, const Schema& model) {
+  Schema fields = data.fields;
+  const Split one = data::with_values(data.test, {&row, 1});
+  std::vector<InputRow> rows;
+  for (const auto& [taken, given] : training::paired_inputs(model, fields)) {
+    if (given == &fields.input()) {
+      rows.push_back({.values = one.values, .dtype = one.samples.dtype});
+    } else {
+      const FieldValues& values = one.fields.at(given->name);
+      rows.push_back({.values = values.values, .dtype = values.type.dtype});
+    }
+  }
+  return rows;
+}
+
 std::vector<FileSample> test_rows(const std::vector<int64_t>& rows, const Model& model) {
   if (rows.empty()) return {};
   const Dataset data = training::load_for(model.experiment().data, EvaluationPart::test);
@@ -56,10 +76,7 @@ std::vector<FileSample> test_rows(const std::vector<int64_t>& rows, const Model&
     }
     const auto index = static_cast<std::size_t>(row);
     samples.push_back({.source = data.name + " " + part + " row " + std::to_string(row),
-                       .image = {},
-                       .values = sample_of(data.test, row),
-                       .label = {},
-                       .dtype = data.test.samples.dtype});
+                       .inputs = input_rows(data, row, model.info().fields)});
     if (!labels.empty()) samples.back().label = labels[index];
     add_original(samples.back(), data.test, index);
   }
@@ -69,39 +86,71 @@ std::vector<FileSample> test_rows(const std::vector<int64_t>& rows, const Model&
 // Samples of a batch without damaged images that are left out, and their values one after the other.
 struct Gathered {
   std::vector<const FileSample*> samples;
-  std::vector<data::ImageSides> sides;  // of the images that the samples were made of
-  std::vector<std::byte> values;
+  std::vector<data::ImageSides> sides;         // of the images that the samples were made of
+  std::vector<std::vector<std::byte>> values;  // of each input
 };
 
+// The values of an input; nothing if its image is damaged. `sides` becomes the size of the image.
+std::optional<std::vector<std::byte>> values_of(const InputRow& row, const Field& input, data::DamagedFiles& damaged,
+                                                data::ImageSides& sides) {
+  if (row.image.empty()) return row.values;
+  inference::ImageSample image;
+  const auto read = [&](std::string* damage) { image = inference::image_sample(row.image, input, damage); };
+  if (!damaged.sound(row.image, read)) return std::nullopt;
+  sides = {image.height, image.width};
+  const auto pixels = std::as_bytes(std::span(image.values));
+  return std::vector<std::byte>(pixels.begin(), pixels.end());
+}
+
 // Of samples of one type.
-Gathered gather(std::span<const FileSample> samples, const Field& input, data::DamagedFiles& damaged) {
-  const std::size_t bytes = static_cast<std::size_t>(input.type.elements()) * size_of(samples.front().dtype);
-  std::vector<std::vector<std::byte>> values(samples.size());
+Gathered gather(std::span<const FileSample> samples, const std::vector<const Field*>& inputs,
+                data::DamagedFiles& damaged) {
+  std::vector<std::vector<std::vector<std::byte>>> values(samples.size());
   std::vector<data::ImageSides> sides(samples.size());
   for_row_stretches(static_cast<int64_t>(samples.size()), 1, [&](int64_t first, int64_t last) {
     for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
-      const FileSample& sample = samples[i];
-      if (sample.image.empty()) {
-        values[i] = sample.values;
-        sides[i] = {sample.height, sample.width};
-        continue;
+      sides[i] = {samples[i].height, samples[i].width};
+      for (std::size_t input = 0; input < inputs.size(); ++input) {
+        data::ImageSides other;
+        std::optional<std::vector<std::byte>> row =
+            values_of(samples[i].inputs[input], *inputs[input], damaged, input == 0 ? sides[i] : other);
+        if (row) values[i].push_back(*std::move(row));
       }
-      inference::ImageSample image;
-      const auto read = [&](std::string* damage) { image = inference::image_sample(sample.image, input, damage); };
-      if (!damaged.sound(sample.image, read)) continue;
-      const auto pixels = std::as_bytes(std::span(image.values));
-      values[i].assign(pixels.begin(), pixels.end());
-      sides[i] = {image.height, image.width};
     }
   });
   Gathered gathered;
+  gathered.values.resize(inputs.size());
   for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (values[i].size() != bytes) continue;
+    if (values[i].size() < inputs.size()) continue;
     gathered.samples.push_back(&samples[i]);
     gathered.sides.push_back(sides[i]);
-    gathered.values.insert(gathered.values.end(), values[i].begin(), values[i].end());
+    for (std::size_t input = 0; input < inputs.size(); ++input) {
+      std::vector<std::byte>& all = gathered.values[input];
+      all.insert(all.end(), values[i][input].begin(), values[i][input].end());
+    }
   }
   return gathered;
+}
+
+std::vector<DType> dtypes_of(const FileSample& sample) {
+  std::vector<DType> dtypes;
+  for (const InputRow& row : sample.inputs) dtypes.push_back(row.dtype);
+  return dtypes;
+}
+
+// The samples of a batch for each input; both arguments outlive them.
+std::vector<ArrayView> arrays_of(const Gathered& part, const std::vector<const Field*>& inputs,
+                                 std::vector<Shape>& shapes) {
+  shapes.clear();
+  std::vector<ArrayView> arrays;
+  for (const Field* input : inputs) shapes.push_back(batch_shape(input->type.shape, std::ssize(part.samples)));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    arrays.push_back({.name = inputs[i]->name,
+                      .dtype = part.samples.front()->inputs[i].dtype,
+                      .shape = shapes[i],
+                      .data = part.values[i].data()});
+  }
+  return arrays;
 }
 
 // In pixels of the image that the sample was made of.
@@ -118,10 +167,10 @@ std::vector<Prediction> predict_by_tiles(const Model& model, std::span<const Fil
   const tasks::Task& task = tasks::find(model.info().task);
   std::vector<Prediction> predictions;
   for (const FileSample& sample : samples) {
-    if (sample.image.empty()) throw Error(sample.source + ": tiles are of image files", ExitCode::usage);
+    if (sample.image().empty()) throw Error(sample.source + ": tiles are of image files", ExitCode::usage);
     data::Image picture;
-    const auto read = [&](std::string* damage) { picture = data::read_image_file(sample.image, damage); };
-    if (!damaged.sound(sample.image, read)) continue;
+    const auto read = [&](std::string* damage) { picture = data::read_image_file(sample.image(), damage); };
+    if (!damaged.sound(sample.image(), read)) continue;
     LabelMap map = inference::map_of_picture(model, picture, *request.full_size);
     const std::vector<float> classes(map.classes.begin(), map.classes.end());
     Decoded decoded = task.decode({.values = classes,
@@ -174,19 +223,18 @@ std::vector<Prediction> predict(const Model& model, const PredictRequest& reques
     predictions = predict_by_tiles(model, samples, request, damaged);
     samples.clear();
   }
-  Shape shape = batch_shape(input.type.shape, 0);
+  const std::vector<const Field*> inputs = model.info().fields.of(Role::input);
+  std::vector<Shape> shapes;
   for (std::size_t first = 0, count = 0; first < samples.size(); first += count) {
     auto rows = std::span(samples).subspan(first, std::min(largest, samples.size() - first));
     const auto other =
-        std::ranges::find_if(rows, [&](const FileSample& sample) { return sample.dtype != rows.front().dtype; });
+        std::ranges::find_if(rows, [&](const FileSample& one) { return dtypes_of(one) != dtypes_of(rows.front()); });
     rows = rows.first(static_cast<std::size_t>(other - rows.begin()));
     count = rows.size();
-    const Gathered part = gather(rows, input, damaged);
+    const Gathered part = gather(rows, inputs, damaged);
     if (part.samples.empty()) continue;
-    shape.front() = std::ssize(part.samples);
     std::vector<Decoded> decoded =
-        model.predict({.name = input.name, .dtype = rows.front().dtype, .shape = shape, .data = part.values.data()},
-                      std::max(request.top_k, answers.least));
+        model.predict(arrays_of(part, inputs, shapes), std::max(request.top_k, answers.least));
     for (std::size_t i = 0; i < part.samples.size(); ++i) {
       Decoded one = on_image(std::move(decoded[i]), part.sides[i], input);
       predictions.push_back({.source = part.samples[i]->source,

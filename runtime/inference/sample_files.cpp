@@ -3,7 +3,9 @@
 #include <gpunn/error.hpp>
 
 #include <algorithm>
+#include <initializer_list>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -16,6 +18,7 @@
 #include "data/folder_scan.hpp"
 #include "data/registry.hpp"
 #include "fields/cells.hpp"
+#include "inference/input_files.hpp"
 
 namespace gpunn::inference {
 
@@ -23,11 +26,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool is_table_name(const fs::path& file) {
+bool has_ending(const fs::path& file, std::initializer_list<std::string_view> endings) {
   std::string ending = file.extension().string();
   std::ranges::transform(ending, ending.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return ending == ".csv" || ending == ".tsv";
+  return std::ranges::find(endings, ending) != endings.end();
 }
 
 // What a pattern matches, sorted; empty: nothing.
@@ -144,7 +147,8 @@ class FeatureTable {
                    std::to_string(fields.size()));
     }
     FileSample sample;
-    sample.dtype = DType::f64;
+    InputRow& row = sample.inputs.emplace_back();
+    row.dtype = DType::f64;
     sample.source = file_.string() + ":" + std::to_string(reader_.line());
     for (const std::size_t place : places_) {
       const std::optional<double> value = fields::number_of(fields[place]);
@@ -153,7 +157,7 @@ class FeatureTable {
                      (fields[place].empty() ? "nothing" : in_quotes(fields[place])));
       }
       const auto bytes = std::as_bytes(std::span(&*value, 1));
-      sample.values.insert(sample.values.end(), bytes.begin(), bytes.end());
+      row.values.insert(row.values.end(), bytes.begin(), bytes.end());
     }
     if (label_) {
       const auto found = std::ranges::find(info_.fields.target().names, fields[*label_]);
@@ -196,16 +200,31 @@ class Finder {
 
  private:
   void add_file(const fs::path& file) {
-    if (is_table_name(file)) {
-      for (FileSample& sample : FeatureTable(file, info_, data_).read()) samples_.push_back(std::move(sample));
-      return;
+    const std::vector<const Field*> inputs = info_.fields.of(Role::input);
+    if (has_ending(file, {".npz"})) return add_all(samples_in_npz(file, info_));
+    if (has_ending(file, {".csv", ".tsv"})) {
+      return add_all(inputs.size() > 1 ? samples_in_table(file, info_, data_)
+                                       : FeatureTable(file, info_, data_).read());
+    }
+    if (inputs.size() > 1) {
+      std::vector<std::string> names;
+      for (const Field* input : inputs) names.push_back(input->name);
+      throw Error(
+          file.string() + ": the model takes the inputs " + join(names, ", ") +
+              "; give it a CSV file whose columns have them, an .npz file with these arrays, or --row for a row "
+              "of its test set",
+          ExitCode::usage);
     }
     if (info_.fields.input().type.shape.size() != 3 || info_.fields.input().type.dtype != DType::u8) {
       throw Error(file.string() + ": the model takes rows of " + to_string(info_.fields.input().type) +
                       ", not images; give it a CSV file, or use --row for a row of its test set",
                   ExitCode::usage);
     }
-    samples_.push_back({.source = file.string(), .image = file, .values = {}, .label = {}, .dtype = DType::u8});
+    samples_.push_back({.source = file.string(), .inputs = {{.image = file}}});
+  }
+
+  void add_all(std::vector<FileSample> samples) {
+    for (FileSample& sample : samples) samples_.push_back(std::move(sample));
   }
 
   const ModelInfo& info_;

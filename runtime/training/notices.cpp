@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <sstream>
 
+#include "common/text.hpp"
 #include "config/values.hpp"
 #include "fields/kind.hpp"
 #include "fields/standardise.hpp"
 #include "nn/model.hpp"
 #include "training/evaluation_part.hpp"
+#include "training/model_samples.hpp"
 #include "training/session.hpp"
 
 namespace gpunn::training {
@@ -103,9 +105,14 @@ std::string single_number_notice(const Experiment& experiment, const nn::SampleT
 }
 
 std::string data_text(const Dataset& dataset) {
-  const TensorType sample = fields::device_type({dataset.train.samples.dtype, sample_shape(dataset)});
+  const Schema fields = typed_fields(dataset);
+  const std::vector<const Field*> inputs = fields.of(Role::input);
+  std::vector<std::string> samples;
+  for (const Field* input : inputs) {
+    samples.push_back((inputs.size() == 1 ? "" : input->name + " ") + to_string(input->type));
+  }
   return dataset.name + ": " + std::to_string(dataset.train.rows()) + " samples to train on, " +
-         std::to_string(dataset.test.rows()) + " to evaluate on, each " + to_string(sample) + ", " +
+         std::to_string(dataset.test.rows()) + " to evaluate on, each " + join(samples, " and ") + ", " +
          fields::kind_of(dataset.fields.target()).amount(dataset.fields.target()) +
          (dataset.from_registry ? "; sizes from the registry, no data was read" : "");
 }

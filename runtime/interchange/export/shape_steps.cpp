@@ -143,11 +143,13 @@ std::string transposed(OnnxBuilder& b, const OnnxStep& step) {
 
 DType dtype_of(const OnnxBuilder& b, graph::ValueId id) { return b.graph().value(id).type.dtype; }
 
-std::string converted(OnnxBuilder& b, const OnnxStep& step) {
+void add_converted(OnnxBuilder& b, const OnnxStep& step) {
   const DType to = dtype_of(b, step.outputs.front());
-  std::string x = b.tensor(step.inputs[0]);
-  if (dtype_of(b, step.inputs[0]) == to) return x;
-  return b.add(step.node->name, "Cast", {x}, {{"to", static_cast<int64_t>(onnx_type(to))}});
+  Emitted x = b.source(step.inputs[0]);
+  if (dtype_of(b, step.inputs[0]) != to) {
+    x.name = b.add(step.node->name, "Cast", {x.name}, {{"to", static_cast<int64_t>(onnx_type(to))}});
+  }
+  b.define(step.outputs.front(), x.name, x.shape);
 }
 
 // ONNX's places are i64.
@@ -158,20 +160,23 @@ std::string largest_class(OnnxBuilder& b, const OnnxStep& step) {
   return b.add(layer, "Cast", {places}, {{"to", static_cast<int64_t>(onnx_type(dtype_of(b, step.outputs.front())))}});
 }
 
-// An index that names no row gives zeros, where ONNX would fail or count from the end.
-std::string gathered(OnnxBuilder& b, const OnnxStep& step) {
+// An index that names no row gives zeros, where ONNX would fail or count from the end. Indices keep the shape that they
+// had before they became one dimension, [rows, ...].
+void add_gathered(OnnxBuilder& b, const OnnxStep& step) {
   const std::string& layer = step.node->name;
-  const BatchShape data = b.shape(step.inputs[0]), index = b.shape(step.inputs[1]);
+  const BatchShape data = b.shape(step.inputs[0]);
+  const Emitted index = b.source(step.inputs[1]);
   const int64_t count = data.front().fixed;
-  const std::string places =
-      b.add(layer, "Cast", {b.tensor(step.inputs[1])}, {{"to", static_cast<int64_t>(OnnxType::i64)}}, false);
+  const std::string places = b.add(layer, "Cast", {index.name}, {{"to", static_cast<int64_t>(OnnxType::i64)}}, false);
   const std::string inside =
       b.add(layer, "Clip", {places, b.integer(layer, 0), b.integer(layer, count - 1)}, {}, false);
   const std::string rows = b.add(layer, "Gather", {b.tensor(step.inputs[0]), inside}, {{"axis", int64_t{0}}});
-  BatchShape by_row(data.size(), {1, 0});
-  by_row.front() = index.front();
-  const std::string is_inside = b.add(layer, "Equal", {places, inside}, {}, false);
-  return b.add(layer, "Where", {b.reshaped(layer, {is_inside, index}, by_row), rows, b.number(layer, 0)}, {}, false);
+  BatchShape by_row = index.shape, shape = index.shape;
+  by_row.insert(by_row.end(), data.size() - 1, {1, 0});
+  shape.insert(shape.end(), data.begin() + 1, data.end());
+  const std::string is_inside =
+      b.reshaped(layer, {b.add(layer, "Equal", {places, inside}, {}, false), index.shape}, by_row);
+  b.define(step.outputs.front(), b.add(layer, "Where", {is_inside, rows, b.number(layer, 0)}, {}, false), shape);
 }
 
 }  // namespace
@@ -216,14 +221,14 @@ bool add_shape_step(OnnxBuilder& b, const OnnxStep& step) {
       break;
     case GPUNN_OP_GATHER_ROWS:
       if (dtype_of(b, step.inputs[0]) != DType::f32) return false;
-      name = gathered(b, step);
-      break;
+      add_gathered(b, step);
+      return true;
     case GPUNN_OP_ARGMAX:
       name = largest_class(b, step);
       break;
     case GPUNN_OP_COPY:
-      name = converted(b, step);
-      break;
+      add_converted(b, step);
+      return true;
     default:
       return false;
   }
