@@ -83,7 +83,8 @@ ModelInfo model_info(const Experiment& experiment, const Dataset& dataset) {
   Field& input = info.fields.input();
   if (input.kind.empty()) input.kind = fields::input_kind(input.type);
   const bool has_usual_name = input.name == Schema().input().name;
-  if (has_usual_name && input.kind != "image" && info.fields.of(Role::input).size() == 1) input.name = "features";
+  if (has_usual_name && input.type.shape.size() != 3 && info.fields.of(Role::input).size() == 1)
+    input.name = "features";
   if (!experiment.data.mean.empty()) input.mean = experiment.data.mean;
   if (!experiment.data.stddev.empty()) input.stddev = experiment.data.stddev;
   for (Field& field : info.fields.fields) field.names = utf8_names(std::move(field.names));
