@@ -85,10 +85,13 @@ class InputTable {
   void find_columns(const std::vector<std::string>& names) {
     width_ = names.size();
     std::vector<std::string> missing;
-    for (const Field* input : info_.fields.of(Role::input)) {
+    const std::vector<const Field*> inputs = info_.fields.of(Role::input);
+    const auto pictures = std::ranges::count_if(inputs, [](const Field* input) { return is_picture(*input); });
+    for (const Field* input : inputs) {
       Columns columns{input, {}};
       for (const std::string& name : column_names(*input)) {
-        const auto found = std::ranges::find(names, name);
+        auto found = std::ranges::find(names, name);
+        if (found == names.end() && is_picture(*input) && pictures == 1) found = names.begin();  // as data.targets
         if (found == names.end()) missing.push_back(in_quotes(name));
         columns.places.push_back(static_cast<std::size_t>(found - names.begin()));
       }

@@ -399,6 +399,23 @@ class Draw:
         return node.outputs
 
 
+def _joined(draw: Draw, now: str) -> str:
+    """The value together with inputs that no node reads, as far as they broadcast with it."""
+    for name in draw.graph.more:
+        alone = not any(name in node.inputs for node in draw.graph.nodes)
+        if not alone or draw.values[now].dtype != np.float32 or draw.chance(0.2):
+            continue
+        graph, values, data = draw.graph.copy(), dict(draw.values), list(draw.data)
+        try:
+            other = name
+            if draw.values[name].dtype != np.float32:
+                other = draw.node("Cast", [name], to=onnx.TensorProto.FLOAT)
+            now = draw.node(draw.choose(["Add", "Sub", "Mul"]), [now, other])
+        except RefusedError:
+            draw.graph, draw.values, draw.data = graph, values, data
+    return now
+
+
 def _attempt(rng: np.random.Generator) -> Graph:
     import onnx_makers
 
@@ -416,6 +433,7 @@ def _attempt(rng: np.random.Generator) -> Graph:
             now, steps = after, steps - 1
     if draw.values[now].dtype != np.float32 and draw.chance(0.9):
         now = draw.node("Cast", [now], to=onnx.TensorProto.FLOAT)
+    now = _joined(draw, now)
     draw.graph.output = now
     if draw.chance(0.7 if draw.graph.more else 0.1):
         others = [name for node in draw.graph.nodes for name in node.outputs if name in draw.data and name != now]

@@ -28,7 +28,7 @@ IR = {13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10}
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "tensorrt_operators.txt"
 
 # Each model of models/, with the smallest samples that it takes.
-MODELS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
+MODELS: dict[str, tuple[Any, dict[str, Any]]] = {
     "alexnet": ((3, 64, 64), {"classes": 10, "hidden": 64, "pool": 2}),
     "allconv": ((3, 32, 32), {}),
     "cnn_cifar": ((3, 32, 32), {}),
@@ -40,6 +40,7 @@ MODELS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "espcn": ((1, 12, 10), {}),
     "fcos": ((3, 64, 64), {"classes": 3}),
     "fsrcnn": ((1, 12, 10), {}),
+    "image_and_row": ({"image": (1, 12, 9), "row": (3,)}, {}),
     "lenet5": ((1, 28, 28), {}),
     "mlp": ((1, 28, 28), {}),
     "mobilenet_v2": ((3, 64, 64), {"classes": 10}),
@@ -66,11 +67,25 @@ def operators() -> set[str]:
     return {line.strip() for line in FIXTURE.read_text().splitlines() if line.strip() and not line.startswith("#")}
 
 
-def compare(network: gnn.Network, shape: tuple[int, ...], tmp_path: Path, opset: int, **options: Any) -> Any:
-    """Exports the network with other running statistics than 0 and 1; returns the ONNX model."""
+def drawn(shape: Any) -> npt.NDArray[Any]:
+    """Samples of a shape; or integers, whose limit is in front: ("below", 9, 5)."""
     rng = np.random.default_rng(7)
-    samples: npt.NDArray[np.float32] = rng.normal(size=(5, *shape)).astype(np.float32)
-    network.forward(samples[:1])
+    if shape and shape[0] == "below":
+        return rng.integers(0, shape[1], (5, *shape[2:])).astype(np.int32)
+    return rng.normal(size=(5, *shape)).astype(np.float32)
+
+
+def compare(network: gnn.Network, shape: Any, tmp_path: Path, opset: int, **options: Any) -> Any:
+    """Exports the network with other running statistics than 0 and 1; returns the ONNX model. ``shape``: of a sample,
+    or of one of each input by its name."""
+    rng = np.random.default_rng(7)
+    samples = {name: drawn(one) for name, one in (shape if isinstance(shape, dict) else {"": shape}).items()}
+
+    def first(rows: int) -> Any:
+        parts = {name: one[:rows] for name, one in samples.items()}
+        return parts if isinstance(shape, dict) else parts[""]
+
+    network.forward(first(1))
     state = network.state_dict()
     for name, value in state.items():
         if name.endswith("running_mean"):
@@ -90,9 +105,10 @@ def compare(network: gnn.Network, shape: tuple[int, ...], tmp_path: Path, opset:
     session = ort.InferenceSession(str(file), providers=["CPUExecutionProvider"])
     runner = gpunn.load(tmp_path / "network.h5", backend="cpu")
     for rows in (1, 2, 5):
-        x = samples[:rows]
+        x = first(rows)
         ours = runner.run(x, [one.name for one in runner.outputs])
-        theirs = session.run([o.name for o in session.get_outputs()], {session.get_inputs()[0].name: x})
+        fed = x if isinstance(shape, dict) else {session.get_inputs()[0].name: x}
+        theirs = session.run([o.name for o in session.get_outputs()], fed)
         for output, value in zip(session.get_outputs(), theirs, strict=True):
             expected = ours[output.name]
             assert value.shape == expected.shape
@@ -107,6 +123,32 @@ def test_every_model(name: str, opset: int, tmp_path: Path, source: Path) -> Non
         pytest.skip("another depth of a model that is exported here; set GPUNN_LONG_TESTS to run it")
     shape, parameters = MODELS[name]
     compare(gnn.from_yaml(source / "models" / f"{name}.yaml", **parameters), shape, tmp_path, opset)
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+def test_several_inputs_and_outputs(opset: int, tmp_path: Path) -> None:
+    picture, row = gnn.Input((2, 9, 7), name="picture"), gnn.Input((4,), name="row")
+    words = gnn.Input((5,), name="words", dtype="int32")
+    seen = gnn.Flatten()(gnn.GlobalAvgPool2d()(gnn.Conv2d(2, 6, 3, activation="relu")(picture)))
+    read = gnn.Flatten()(gnn.Embedding(9, 3)(words))
+    both = gnn.Concat()(seen, gnn.Linear(4, 8, activation="relu")(row), read)
+    network = gnn.Network(
+        [picture, row, words],
+        {"scores": gnn.Linear(None, 3)(both), "seen": seen, "read": read},
+    )
+    network.compile(loss="ce")
+    shapes = {"picture": (2, 9, 7), "row": (4,), "words": ("below", 9, 5)}
+    model = compare(network, shapes, tmp_path, opset)
+    assert [one.name for one in model.graph.input] == ["picture", "row", "words"]
+    assert [one.name for one in model.graph.output] == ["scores", "seen", "read", "probabilities"]
+    types = [one.type.tensor_type.elem_type for one in model.graph.input]
+    assert types == [onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT, onnx.TensorProto.INT32]
+
+    again = gpunn.load(tmp_path / f"network_{opset}.onnx", backend="cpu")
+    x = {name: drawn(shape) for name, shape in shapes.items()}
+    theirs = gpunn.load(tmp_path / "network.h5", backend="cpu").run(x, ["scores", "read"])
+    for name, value in again.run(x, ["scores", "read"]).items():
+        np.testing.assert_allclose(value, theirs[name], rtol=1e-5, atol=1e-6)
 
 
 def test_no_model_is_left_out(source: Path) -> None:

@@ -145,11 +145,10 @@ DType dtype_of(const OnnxBuilder& b, graph::ValueId id) { return b.graph().value
 
 void add_converted(OnnxBuilder& b, const OnnxStep& step) {
   const DType to = dtype_of(b, step.outputs.front());
-  Emitted x = b.source(step.inputs[0]);
-  if (dtype_of(b, step.inputs[0]) != to) {
-    x.name = b.add(step.node->name, "Cast", {x.name}, {{"to", static_cast<int64_t>(onnx_type(to))}});
-  }
-  b.define(step.outputs.front(), x.name, x.shape);
+  if (dtype_of(b, step.inputs[0]) == to) return b.define(step.outputs.front(), b.tensor(step.inputs[0]));
+  const Emitted x = b.source(step.inputs[0]);
+  b.define(step.outputs.front(),
+           b.add(step.node->name, "Cast", {x.name}, {{"to", static_cast<int64_t>(onnx_type(to))}}), x.shape);
 }
 
 // ONNX's places are i64.
