@@ -66,7 +66,7 @@ ModelInfo info_of(const interchange::ImportedModel& imported, const std::filesys
   }
   std::erase_if(info.fields.fields, [](const Field& field) { return field.role == Role::input; });
   for (const interchange::ImportedInput& input : imported.inputs) {
-    const bool is_integer = input.sample.dtype == DType::i32 || input.sample.dtype == DType::i64;
+    const bool is_integer = input.sample.dtype != DType::f32;  // bytes too: the graph has no mean for them
     Field field{.name = input.name,
                 .role = Role::input,
                 .kind = is_integer                       ? "tokens"
