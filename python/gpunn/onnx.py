@@ -57,7 +57,9 @@ def answers(network: Model, inputs: Mapping[str, Array], names: Sequence[str]) -
     rows = next((len(x) for name, x in given.items() if not whole[name]), 1)
     for name, array in given.items():
         sample = samples[name]
-        x = array.astype(np.float32) if array.dtype.kind == "V" else array  # of the floats that numpy lacks
+        x = array
+        if x.dtype.kind == "V":  # a type that numpy lacks
+            x = x.astype(np.int32 if "int" in x.dtype.name else np.float32)
         if whole[name]:
             given[name] = np.repeat(x.reshape(1, *sample), rows, axis=0)
         elif sample == (1,) and x.ndim == 1:

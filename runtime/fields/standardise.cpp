@@ -46,6 +46,8 @@ TensorType device_type(TensorType type) {
   return type;
 }
 
+double unit_of(DType dtype) { return dtype == DType::u8 ? 1.0 / 255 : 1.0; }
+
 bool changes_nothing(std::span<const double> mean, std::span<const double> stddev) {
   return std::ranges::all_of(mean, [](double value) { return value == 0; }) &&
          std::ranges::all_of(stddev, [](double value) { return value == 1; });

@@ -13,6 +13,9 @@ namespace gpunn::fields {
 // The type that such numbers have on a device: f64 becomes f32, other types stay.
 TensorType device_type(TensorType type);
 
+// A mean and a standard deviation count in it: images of bytes reach from 0 to 1, other numbers keep their size.
+double unit_of(DType dtype);
+
 // How messages call a number that is not finite in f32: "NaN", "an infinity" or "1e+40, which is beyond f32 (3.4e38)".
 std::string non_finite_text(double number);
 

@@ -69,6 +69,16 @@ void require_outputs_named(const ForwardModel& model, const TensorType& scores) 
               " outputs: the two are not of one model");
 }
 
+// A copy of each output, so that passes see a reader of it and leave it as it is, whatever other layers read it.
+void keep_outputs(Graph& g, std::vector<ValueId>& given) {
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const std::string name = "output." + std::to_string(i);
+    const ValueId kept = g.add_value(name, g.value(given[i]).type, Storage::arena);
+    g.add_into(GPUNN_OP_COPY, name, {}, {given[i]}, {kept});
+    given[i] = kept;
+  }
+}
+
 // What the task makes of the outputs.
 void add_predictions(Graph& g, const ForwardModel& model, const tasks::ModelOutputs& outputs,
                      const tasks::PlaceOf& place) {
@@ -182,6 +192,7 @@ ForwardProgram forward_program(const ForwardModel& model, int64_t rows, BatchNor
   std::vector<ValueId> given = nn::build_forward(
       g, model.experiment.model, inputs, parameters,
       {.training = false, .seed = model.experiment.seed, .buffers = buffers, .layers = &outputs.layers});
+  if (given.size() > 1) keep_outputs(g, given);
 
   std::vector<FoldedNorm> norms;
   if (batch_norms == BatchNorms::folded && model.passes.on(EnginePassId::fold_batch_norm)) norms = fold_batch_norms(g);

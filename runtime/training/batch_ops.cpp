@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "fields/standardise.hpp"
 #include "training/programs.hpp"
 
 namespace gpunn::training {
@@ -125,7 +126,7 @@ Normalisation device_normalisation(DType dtype, const std::vector<double>& mean,
 }
 
 Normalisation raw_normalisation(DType dtype, const std::vector<double>& mean, const std::vector<double>& stddev) {
-  const double unit = dtype == DType::u8 ? 1.0 / 255 : 1.0;
+  const double unit = fields::unit_of(dtype);
   Normalisation result;
   for (std::size_t c = 0; c < mean.size(); ++c) {
     result.scale.push_back(static_cast<float>(unit / stddev[c]));

@@ -10,6 +10,7 @@
 
 #include "data/registry.hpp"
 #include "fields/kind.hpp"
+#include "fields/standardise.hpp"
 #include "interchange/onnx/import.hpp"
 #include "nn/model.hpp"
 #include "storage/model_info.hpp"
@@ -22,9 +23,9 @@ namespace {
 
 // Integers have no normalisation.
 void take_as_is(Field& input) {
-  if (input.type.dtype != DType::f32) return;
+  if (!fields::kind_of(input).is_normalised()) return;
   input.mean.assign(static_cast<std::size_t>(input.type.shape.front()), 0);
-  input.stddev.assign(input.mean.size(), 1);
+  input.stddev.assign(input.mean.size(), fields::unit_of(input.type.dtype));
 }
 
 bool takes_raw_samples(const interchange::ImportedModel& imported) {

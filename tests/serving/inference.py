@@ -7,14 +7,14 @@ import subprocess
 import threading
 import zlib
 
-from served import GPUNN, LIMIT, Server, ServingTest, binary_request, digits, points, png, FOLDER
+from served import GPUNN, LIMIT, Server, ServingTest, binary_request, digits, pair, points, png, FOLDER
 
 
 class InferenceTest(ServingTest):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server(f"digits={digits()}", f"points={points()}", "--max-batch", "16", "--max-delay", "2000",
-                            "--warm-up", "300")
+        cls.server = Server(f"digits={digits()}", f"points={points()}", f"pair={pair()}", "--max-batch", "16",
+                            "--max-delay", "2000", "--warm-up", "300")
         cls.pixels = bytes(i * 7 % 251 for i in range(784))
 
     @classmethod
@@ -69,6 +69,42 @@ class InferenceTest(ServingTest):
         status, answer, _ = self.infer({"Inference-Header-Content-Length": str(len(head))}, head + nan, "points")
         self.assertEqual(status, 200)
         self.assertEqual(set(answer["outputs"][0]["data"]), {None})
+
+    def test_several_inputs(self):
+        status, said = self.server.get("/v2/models/pair")
+        self.assertEqual(status, 200)
+        self.assertEqual([(one["name"], one["datatype"], one["shape"]) for one in said["inputs"]],
+                         [("image", "UINT8", [-1, 1, 28, 28]), ("row", "FP32", [-1, 2])])
+
+        def document(rows, **changes):
+            pixels = [list(range(k, 784 + k)) for k in range(rows)]
+            inputs = {"image": {"shape": [rows, 1, 28, 28], "datatype": "UINT8",
+                                "data": [value % 251 for image in pixels for value in image]},
+                      "row": {"shape": [rows, 2], "datatype": "FP32", "data": [8.0 * k for k in range(2 * rows)]}}
+            inputs.update(changes)
+            return {"inputs": [{"name": name, **one} for name, one in inputs.items() if one]}
+
+        def answer(rows, **changes):
+            status, said = self.server.post("/v2/models/pair/infer", document(rows, **changes))
+            self.assertEqual(status, 200, said)
+            outputs = {one["name"]: one for one in said["outputs"]}
+            self.assertEqual(outputs["probabilities"]["shape"], [rows, 2])
+            return outputs["probabilities"]["data"]
+        three = answer(3)
+        for found, expected in zip(answer(1), three):
+            self.assertAlmostEqual(found, expected, places=6)
+        other = {"shape": [1, 2], "datatype": "FP32", "data": [95.0, 0.0]}
+        self.assertNotAlmostEqual(answer(1, row=other)[0], three[0], places=4)
+
+        for changes, text in (({"row": None}, "expected 2 inputs"),
+                              ({"row": {**other, "shape": [2, 2], "data": [0.0] * 4}}, "row"),
+                              ({"line": other}, "line")):
+            status, said = self.server.post("/v2/models/pair/infer", document(1, **changes))
+            self.assertEqual(status, 400, said)
+            self.assertIn(text, said["error"])
+        status, _, content = self.server.ask("POST", "/v2/models/pair/classify", png(28), {"Content-Type": "image/png"})
+        self.assertEqual(status, 400)
+        self.assertIn("image, row", content.decode())
 
     def test_classification_with_labels(self):
         headers, body = binary_request(self.pixels * 2, 2, [

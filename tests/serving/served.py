@@ -63,6 +63,14 @@ def shapes():
     return shapes.run
 
 
+def pair():
+    """A model of two inputs: an image, u8, and a row of two numbers, f32."""
+    if not hasattr(pair, "run"):
+        pair.run = train("pair", "digit_and_limit.yaml", "--steps", "4", "--set", "data.synthetic_train=256", "--set",
+                         "data.synthetic_test=64")
+    return pair.run
+
+
 def points():
     """A perceptron on two numbers, f32."""
     if not hasattr(points, "run"):

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -111,6 +112,7 @@ struct FileModel {
   std::vector<FileNode> nodes;
   std::vector<FileInput> inputs;
   std::vector<std::string> outputs;
+  std::set<std::string> single_numbers;  // outputs that the file declares without dimensions
   std::map<std::string, Constant> initializers;
   std::vector<FileFunction> functions;
   std::map<std::string, std::string> metadata;
