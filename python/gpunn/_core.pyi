@@ -7,13 +7,15 @@ from collections.abc import Callable, Sequence
 
 from pathlib import Path
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 import numpy.typing as npt
 
-from typing import Any, TypeAlias
+_Ends: TypeAlias = tuple[list[tuple[str, list[int], str]], list[tuple[str, str]]]
+
+_Normalisations: TypeAlias = Sequence[tuple[Sequence[float], Sequence[float]]]
 
 _Array: TypeAlias = tuple[int, int, Sequence[int], Sequence[int] | None]
 
@@ -940,7 +942,7 @@ class Model:
     @staticmethod
     def load(path: str | os.PathLike[str], backend: str = '', device: int | None = None, threads: int | None = None, max_batch: int = 64, plugins: Sequence[str | os.PathLike[str]] = [], calls: int = 0, settings: Sequence[tuple[str, str]] = [], without: Sequence[str] = []) -> Model: ...
 
-    def run(self, inputs: Sequence[Annotated[NDArray[Any], dict(device='cpu', writable=False)]], outputs: Sequence[int]) -> list:
+    def run(self, inputs: Sequence[Annotated[NDArray[Any], dict(device='cpu', writable=False)]], outputs: Sequence[int]) -> list[NDArray[Any]]:
         """
         The outputs of those numbers for an array [rows, ...] for each input, in host memory, packed.
         """
@@ -2064,7 +2066,7 @@ class Network:
         text: str,
         origin: str,
         inputs: Sequence[tuple[str, str, str, Sequence[int]]],
-        normalisations: Sequence[tuple[Sequence[float], Sequence[float]]],
+        normalisations: _Normalisations,
         outputs: Sequence[str],
     ) -> None: ...
     @staticmethod
@@ -2074,14 +2076,14 @@ class Network:
         text: str,
         origin: str,
         settings: Sequence[tuple[str, str]],
-        normalisations: Sequence[tuple[Sequence[float], Sequence[float]]],
+        normalisations: _Normalisations,
         outputs: Sequence[str],
     ) -> None: ...
     def copy(self) -> Network: ...
     def info(self) -> dict[str, Any]: ...
     def resolved(self) -> str: ...
     def layers(self) -> list[Any]: ...
-    def ends(self) -> tuple[list[tuple[str, list[int], str]], list[tuple[str, str]]]: ...
+    def ends(self) -> _Ends: ...
     def tensors(self) -> list[tuple[str, str, tuple[int, ...], bool, bool]]: ...
     def read(self, name: str) -> npt.NDArray[np.float32]: ...
     def write(self, name: str, values: npt.NDArray[np.float32]) -> None: ...
@@ -2105,7 +2107,7 @@ class Network:
         targets: npt.NDArray[Any] | None,
         val_samples: Sequence[npt.NDArray[Any]] | None,
         val_targets: npt.NDArray[Any] | None,
-        next: Callable[[int], tuple[list[npt.NDArray[Any]], npt.NDArray[Any]]] | None,
+        next: Callable[[int], tuple[Sequence[npt.NDArray[Any]], npt.NDArray[Any]]] | None,
         rows: int,
         listener: Any,
         run_folder: str,
@@ -2116,9 +2118,7 @@ class Network:
 
 def summarize(text: str, origin: str, shape: Sequence[int]) -> SummaryReport: ...
 
-def read_model(
-    text: str, origin: str
-) -> tuple[str, tuple[list[tuple[str, list[int], str]], list[tuple[str, str]]], list[Any]]: ...
+def read_model(text: str, origin: str) -> tuple[str, _Ends, list[Any]]: ...
 
 def layer_types() -> list[dict[str, Any]]: ...
 

@@ -94,6 +94,8 @@ class Prepared(BackendRep):
             if not isinstance(one, (np.ndarray, np.generic)):
                 raise BackendIsNotSupposedToImplementIt(f"the input {value.name} is no tensor")
             given[value.name] = np.asarray(one)
+            if not _are_in_float32(given[value.name]):
+                raise BackendIsNotSupposedToImplementIt(f"the input {value.name} has numbers beyond those of float32")
         outputs = [value.name for value in self._model.graph.output]
         try:
             found = self._answers(outputs, given)
@@ -131,6 +133,11 @@ class Prepared(BackendRep):
                 name: y.astype(helper.tensor_dtype_to_np_dtype(types[name]), copy=False)
                 for name, y in answers(network, inputs, outputs).items()
             }
+
+
+def _are_in_float32(x: Array) -> bool:
+    with np.errstate(over="ignore"):
+        return x.dtype != np.float64 or np.array_equal(np.isfinite(x.astype(np.float32)), np.isfinite(x))
 
 
 def choices_of_inputs(given: Mapping[str, Array]) -> list[list[str]]:

@@ -144,10 +144,10 @@ OutputArray new_array(DType dtype, const Shape& shape) {
   return new_array<float>(shape);
 }
 
-nb::list run(const SharedModel& shared, const HostArrays& inputs, const std::vector<std::size_t>& outputs) {
+nb::typed<nb::list, nb::ndarray<nb::numpy>> run(const SharedModel& shared, const HostArrays& inputs, const std::vector<std::size_t>& outputs) {
   const Model& model = *shared.model;
   Batches batches(model, inputs);
-  nb::list answers;
+  nb::typed<nb::list, nb::ndarray<nb::numpy>> answers;
   std::vector<MutableArrayView> targets;
   std::vector<Shape> shapes;
   for (const std::size_t which : outputs) shapes.push_back(batch_shape(model.outputs().at(which).row.shape, 0));

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,7 +16,6 @@
 #include "common/input_file.hpp"
 #include "common/text.hpp"
 #include "data/csv.hpp"
-#include "data/npz.hpp"
 #include "fields/cells.hpp"
 #include "fields/kind.hpp"
 
@@ -173,107 +170,10 @@ class InputTable {
   std::optional<std::size_t> label_;
 };
 
-// The values of an array as the model takes them: integers of another size are converted.
-InputRow whole_array(const fs::path& file, data::NpzArray array, const Field& input) {
-  Shape row(array.type.shape.begin() + (array.type.shape.empty() ? 0 : 1), array.type.shape.end());
-  const auto refuse = [&](const std::string& what) {
-    throw Error(file.string() + ": the array " + in_quotes(array.name) + " is " + to_string(array.type) +
-                    "; the model takes rows of " + to_string(input.type) + what,
-                ExitCode::usage);
-  };
-  if (array.type.shape.empty() || row != input.type.shape) refuse("");
-  const bool wider = !takes_integers(input) && input.type.dtype == DType::f32 && array.type.dtype == DType::f64;
-  if (array.type.dtype == input.type.dtype || wider)
-    return {.image = {}, .values = std::move(array.values), .dtype = array.type.dtype};
-  InputRow whole{.image = {}, .values = {}, .dtype = input.type.dtype};
-  const auto count = static_cast<std::size_t>(array.type.elements());
-  const auto convert = [&]<class From, class To>(From /*from*/, To /*to*/) {
-    for (std::size_t i = 0; i < count; ++i) {
-      From number;
-      std::memcpy(&number, array.values.data() + i * sizeof(From), sizeof(From));
-      if (std::cmp_less(number, std::numeric_limits<To>::min()) ||
-          std::cmp_greater(number, std::numeric_limits<To>::max())) {
-        refuse(", and one of its numbers is " + std::to_string(number));
-      }
-      append(whole.values, static_cast<To>(number));
-    }
-  };
-  const auto is = [&](DType from, DType to) { return array.type.dtype == from && input.type.dtype == to; };
-  if (is(DType::i64, DType::i32)) {
-    convert(int64_t{}, int32_t{});
-  } else if (is(DType::i32, DType::i64)) {
-    convert(int32_t{}, int64_t{});
-  } else {
-    refuse("");
-  }
-  return whole;
-}
-
-std::vector<int64_t> labels_in(const data::NpzArray& array) {
-  std::vector<int64_t> labels;
-  const std::size_t size = size_of(array.type.dtype);
-  if (array.type.dtype != DType::i32 && array.type.dtype != DType::i64 && array.type.dtype != DType::u8) return labels;
-  for (std::size_t at = 0; at + size <= array.values.size(); at += size) {
-    int64_t label = 0;
-    std::memcpy(&label, array.values.data() + at, size);
-    labels.push_back(size == sizeof(int32_t) ? static_cast<int32_t>(label) : label);
-  }
-  return labels;
-}
-
 }  // namespace
 
 std::vector<FileSample> samples_in_table(const fs::path& file, const ModelInfo& info, const DataConfig& data) {
   return InputTable(file, info, data).read();
-}
-
-std::vector<FileSample> samples_in_npz(const fs::path& file, const ModelInfo& info) {
-  std::map<std::string, data::NpzArray> arrays;
-  for (data::NpzArray& array : data::read_npz(file)) {
-    std::string name = array.name;
-    arrays.insert_or_assign(std::move(name), std::move(array));
-  }
-  std::vector<int64_t> labels;
-  if (const auto found = arrays.find(info.fields.target().name); found != arrays.end()) {
-    labels = labels_in(found->second);
-    arrays.erase(found);
-  }
-  std::vector<std::string> found_names;
-  for (const auto& [name, array] : arrays) found_names.push_back(name);
-  const std::vector<const Field*> inputs = info.fields.of(Role::input);
-  std::vector<InputRow> wholes;
-  int64_t rows = 0;
-  for (const Field* input : inputs) {
-    auto found = arrays.find(input->name);
-    if (found == arrays.end() && inputs.size() == 1 && arrays.size() == 1) found = arrays.begin();
-    if (found == arrays.end()) {
-      throw Error(file.string() + ": no array is called " + in_quotes(input->name) + ", an input of the model" +
-                      did_you_mean_or_list(input->name, found_names),
-                  ExitCode::usage);
-    }
-    const int64_t these = found->second.type.shape.empty() ? 0 : found->second.type.shape.front();
-    if (wholes.empty()) rows = these;
-    if (these != rows) {
-      throw Error(file.string() + ": the arrays have different numbers of rows: " + std::to_string(rows) + " and " +
-                      std::to_string(these) + " of " + in_quotes(found->first),
-                  ExitCode::usage);
-    }
-    wholes.push_back(whole_array(file, std::move(found->second), *input));
-  }
-  std::vector<FileSample> samples;
-  for (int64_t row = 0; row < rows; ++row) {
-    FileSample sample;
-    sample.source = file.string() + " row " + std::to_string(row);
-    for (const InputRow& whole : wholes) {
-      const std::size_t bytes = whole.values.size() / static_cast<std::size_t>(rows);
-      const auto first = whole.values.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * bytes);
-      sample.inputs.push_back(
-          {.image = {}, .values = {first, first + static_cast<std::ptrdiff_t>(bytes)}, .dtype = whole.dtype});
-    }
-    if (labels.size() == static_cast<std::size_t>(rows)) sample.label = labels[static_cast<std::size_t>(row)];
-    samples.push_back(std::move(sample));
-  }
-  return samples;
 }
 
 }  // namespace gpunn::inference

@@ -16,9 +16,4 @@ namespace gpunn::inference {
 std::vector<FileSample> samples_in_table(const std::filesystem::path& file, const ModelInfo& info,
                                          const DataConfig& data);
 
-// The rows of an .npz file with an array [rows, ...] for each input of a model, by its name; the only input takes an
-// only array whatever its name. An array with the name of the target has the classes. Throws Error(usage) if arrays are
-// not the model's.
-std::vector<FileSample> samples_in_npz(const std::filesystem::path& file, const ModelInfo& info);
-
 }  // namespace gpunn::inference

@@ -201,7 +201,6 @@ class Finder {
  private:
   void add_file(const fs::path& file) {
     const std::vector<const Field*> inputs = info_.fields.of(Role::input);
-    if (has_ending(file, {".npz"})) return add_all(samples_in_npz(file, info_));
     if (has_ending(file, {".csv", ".tsv"})) {
       return add_all(inputs.size() > 1 ? samples_in_table(file, info_, data_)
                                        : FeatureTable(file, info_, data_).read());
@@ -209,11 +208,9 @@ class Finder {
     if (inputs.size() > 1) {
       std::vector<std::string> names;
       for (const Field* input : inputs) names.push_back(input->name);
-      throw Error(
-          file.string() + ": the model takes the inputs " + join(names, ", ") +
-              "; give it a CSV file whose columns have them, an .npz file with these arrays, or --row for a row "
-              "of its test set",
-          ExitCode::usage);
+      throw Error(file.string() + ": the model takes the inputs " + join(names, ", ") +
+                      "; give it a CSV file whose columns have them, or --row for a row of its test set",
+                  ExitCode::usage);
     }
     if (info_.fields.input().type.shape.size() != 3 || info_.fields.input().type.dtype != DType::u8) {
       throw Error(file.string() + ": the model takes rows of " + to_string(info_.fields.input().type) +

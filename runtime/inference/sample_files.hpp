@@ -29,9 +29,9 @@ struct FileSample {
   const std::filesystem::path& image() const { return inputs.front().image; }  // of the first input
 };
 
-// The samples in the files, in order: an image in each, the images in a folder, the lines of a CSV file, the rows of an
-// .npz file, or the files that match a pattern with '*', '?' and '[...]'. Throws Error: missing if a file does not
-// exist, usage if the model takes other samples.
+// The samples in the files, in order: an image in each, the images in a folder, the lines of a CSV file, or the files
+// that match a pattern with '*', '?' and '[...]'. Throws Error: missing if a file does not exist, usage if the model
+// takes other samples.
 std::vector<FileSample> samples_in(const std::vector<std::filesystem::path>& inputs, const ModelInfo& info,
                                    const DataConfig& data);
 

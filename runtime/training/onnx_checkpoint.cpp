@@ -16,6 +16,7 @@
 #include "storage/model_info.hpp"
 #include "tasks/losses.hpp"
 #include "tasks/task.hpp"
+#include "training/model_samples.hpp"
 
 namespace gpunn::training {
 
@@ -34,12 +35,6 @@ bool takes_raw_samples(const interchange::ImportedModel& imported) {
 }
 
 const Shape& sample_of(const interchange::ImportedModel& imported) { return imported.inputs.front().sample.shape; }
-
-nn::SampleTypes samples_of(const interchange::ImportedModel& imported) {
-  nn::SampleTypes samples;
-  for (const interchange::ImportedInput& input : imported.inputs) samples.push_back({input.name, input.sample});
-  return samples;
-}
 
 ModelInfo info_of(const interchange::ImportedModel& imported, const std::filesystem::path& file) {
   ModelInfo info;
@@ -103,7 +98,7 @@ bool has_layers_for_any_size(const interchange::ImportedModel& imported, const s
 // The loss, if it gives the outputs their meaning.
 std::string loss_text(const interchange::ImportedModel& imported, const ModelInfo& info) {
   const std::optional<LossKind> loss = tasks::find(info.task).implied_loss(
-      nn::output_shape(imported.model, samples_of(imported)), info.fields.target().count());
+      nn::output_shape(imported.model, model_samples(info.fields)), info.fields.target().count());
   return loss ? "loss: " + tasks::name_of(*loss) + "\n" : "";
 }
 
@@ -180,7 +175,7 @@ TrainedFile read_onnx_checkpoint(const std::filesystem::path& file, std::vector<
   if (tells_itself && experiment.data.stddev.empty()) experiment.data.stddev = info.fields.input().stddev;
   std::map<std::string, const interchange::ImportedTensor*> found;
   for (const interchange::ImportedTensor& tensor : imported.tensors) found[tensor.name] = &tensor;
-  const nn::SampleTypes samples = samples_of(imported);
+  const nn::SampleTypes samples = model_samples(info.fields);
   result.checkpoint.parameters = in_order(nn::model_parameters(experiment.model, samples), found);
   result.checkpoint.buffers = in_order(nn::model_buffers(experiment.model, samples), found);
   result.checkpoint.model = std::move(info);

@@ -74,8 +74,8 @@ void add_history(Graph& g, const char* variable, const char* name, ValueId step,
 
 std::vector<nn::InputValue> model_inputs(const ProgramContext& c, const Batch& batch) {
   std::vector<nn::InputValue> inputs;
-  for (const std::string& name : c.inputs) {
-    inputs.push_back({name, inputs.empty() ? batch.x : batch.fields.at(name)});
+  for (const Field* input : c.fields.of(Role::input)) {
+    inputs.push_back({input->name, inputs.empty() ? batch.x : batch.fields.at(input->name)});
   }
   return inputs;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gpunn/experiment.hpp>
+#include <gpunn/field.hpp>
 #include <gpunn/tensor_type.hpp>
 
 #include <cstdint>
@@ -62,20 +63,19 @@ inline constexpr int64_t kLossHistorySize = 4096;
 struct ProgramContext {
   const Experiment& experiment;
   const ParameterLayout& layout;
-  int64_t outputs = 0;  // that the data asks for: classes, labels or target columns
+  const Schema& fields;  // of the data: the model's inputs, and what is learnt
+  int64_t outputs = 0;   // that the data asks for: classes, labels or target columns
   int64_t total_steps = 0;
   ParameterLayout buffers = {};
   // Alignment of tensors on the device, in bytes. 0: unknown, and no tensor is placed inside another.
   uint64_t alignment = 0;
   const tasks::FrozenFeatures* frozen = nullptr;  // of a loss that compares images by their features
   Ranks ranks = {};
-  bool shifted = false;                  // Sampling::shift is not 0: the sampling has a counter of its own
-  const Field* target = nullptr;         // the field that is learnt
-  std::vector<std::string> inputs = {};  // the names of the data's inputs
+  bool shifted = false;  // Sampling::shift is not 0: the sampling has a counter of its own
   const tasks::Task& task() const { return tasks::find(experiment.task); }
   tasks::TaskContext of_task() const {
     // Parts that are added up in order pass one by one.
-    return {experiment, outputs, frozen, experiment.micro_batches > 0 ? 1 : ranks.world, target};
+    return {experiment, outputs, frozen, experiment.micro_batches > 0 ? 1 : ranks.world, &fields.target()};
   }
 };
 

@@ -222,15 +222,14 @@ void Session::upload_mixup() {
 ProgramContext Session::context_of(const Experiment& experiment) const {
   return {.experiment = experiment,
           .layout = layout(),
+          .fields = dataset().fields,
           .outputs = dataset().fields.target().count(),
           .total_steps = total_steps(),
           .buffers = buffers(),
           .alignment = runner_->backend().info().alignment,
           .frozen = frozen_.get(),
           .ranks = ranks(),
-          .shifted = length_.shift != 0,
-          .target = &dataset().fields.target(),
-          .inputs = nn::names_of(model_samples(dataset()))};
+          .shifted = length_.shift != 0};
 }
 
 // Fused no further than both backends can have it, where there are two.

@@ -140,7 +140,7 @@ uint64_t bytes_in(const Graph& g, Storage storage) {
 struct SummaryData {
   training::SplitType split;
   nn::SampleTypes samples;
-  Field target;
+  Schema fields;
   int64_t steps = 1;
   bool trains = true;  // false: the task has no loss for such outputs
 };
@@ -158,11 +158,10 @@ SummaryReport summarize_step(const Experiment& experiment, const SummaryData& da
   const bool trains = tasks::find(experiment.task).trains_layer(last) && data.trains;
   const Graph step = trains ? training::training_program({.experiment = experiment,
                                                           .layout = layout,
-                                                          .outputs = data.target.count(),
+                                                          .fields = data.fields,
+                                                          .outputs = data.fields.target().count(),
                                                           .total_steps = data.steps,
-                                                          .buffers = buffers,
-                                                          .target = &data.target,
-                                                          .inputs = nn::names_of(data.samples)},
+                                                          .buffers = buffers},
                                                          data.split)
                             : Graph();
 
@@ -235,6 +234,7 @@ SummaryReport summarize_without_data(const Experiment& experiment, const nn::Sam
   const std::optional<Field> target = tasks::find(experiment.task).imagined_target(output);
   Schema schema;
   schema.target() = target ? *target : fields::target_field("numbers", {"0"});
+  schema.input().name = of_model.front().name;
   schema.input().kind = fields::input_kind(of_model.front().type);
   for (std::size_t i = 1; i < of_model.size(); ++i) {
     schema.fields.push_back({.name = of_model[i].name,
@@ -246,7 +246,7 @@ SummaryReport summarize_without_data(const Experiment& experiment, const nn::Sam
   split.samples.shape.insert(split.samples.shape.begin(), experiment.data.batch_size * experiment.accumulate);
   SummaryReport report = summarize_step(experiment, {.split = training::split_type("train", schema, split),
                                                      .samples = of_model,
-                                                     .target = schema.target(),
+                                                     .fields = schema,
                                                      .trains = target.has_value()});
   report.data = "samples " + samples_text(of_model) + ", as given";
   if (const auto start = training::find_start(experiment, of_model)) report.start = start->report.text();
@@ -263,7 +263,7 @@ SummaryReport summarize_with_data(const Experiment& experiment) {
   SummaryReport report =
       summarize_step(experiment, {.split = training::split_type("train", dataset.fields, dataset.train),
                                   .samples = training::model_samples(dataset),
-                                  .target = dataset.fields.target(),
+                                  .fields = dataset.fields,
                                   .steps = length.steps});
   report.data = training::data_text(dataset);
   if (start) report.start = start->report.text();

@@ -51,6 +51,7 @@ TEST_CASE("profiles hold what the shipped models come to") {
       {"cross_entropy", "lion"},
       {"cross_entropy", "lars"},
       {"cross_entropy", "{type: muon, clip_value: 1, clip_norm: 1, l1: 0.1}\ntraining: {ema: 0.9, accumulate: 2}"}};
+  const Schema schema;
   for (const Setting& setting : settings) {
     for (const DType data : {DType::u8, DType::f32}) {
       const std::string text = std::string("model:\n  layers:\n") +
@@ -79,7 +80,7 @@ TEST_CASE("profiles hold what the shipped models come to") {
       split.fields = {{.name = kLabelField, .row = {DType::i32, {}}}};
       const training::ParameterLayout buffers =
           training::lay_out(nn::model_buffers(experiment.model, {1, 28, 28}), 256);
-      const training::ProgramContext context{experiment, layout, 10, 100, buffers};
+      const training::ProgramContext context{experiment, layout, schema, 10, 100, buffers};
       require_all("train-cnn", training::training_program(context, split));
       require_all("inference", training::evaluation_program(context, split, 8));
       require_all("inference", training::inspection_program(context, split, 8));

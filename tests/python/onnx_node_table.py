@@ -36,13 +36,13 @@ INTRO = """\
 This page lists which operators of ONNX gpunn computes, by the tests that come with the package onnx
 {version}. Read it to see whether gpunn [imports](onnx-import.md) a network from elsewhere.
 
-A test is counted if it has an input of numbers or truth values, and inputs and outputs are tensors of
-such. All inputs are inputs of the network. If that is refused, those of integers and truth values are
-constants, as shapes and axes have to be, and in the end all but one. *Right* means that every output
-is within the test's own tolerance. Outputs of float16 and bfloat16, which gpunn computes as float32,
-may differ by two steps of their type. *Refused* means that the import ends with an error, and the
-table shows the most frequent one. Tests of an operator's definition by other operators count for the
-operator.
+A test is counted if it has an input of numbers or truth values, and inputs and outputs are
+tensors of such. All inputs are inputs of the network. If that is refused, those of integers and
+truth values are constants, as shapes and axes have to be, and in the end all but one. *Right*
+means that every output is within the test's own tolerance. Outputs of float16 and bfloat16, which
+gpunn computes as float32, may differ by two steps of their type. *Refused* means that the import
+ends with an error, and the table shows the most frequent one. Tests of an operator's definition
+by other operators count for the operator.
 
 `python3 tests/python/onnx_node_table.py --write` writes this page again, and
 `tests/python/test_onnx_backend.py` compares it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import onnx
@@ -162,4 +163,5 @@ def save(graph: Graph, path: str) -> None:
     """Writes the graph as a file, with its inputs and ONNX Runtime's first answer as PATH.npz."""
     found = answers(graph, graph.outputs)
     onnx.save(graph.model(dict(zip(graph.outputs, found, strict=True))), path)
-    np.savez(path.removesuffix(".onnx") + ".npz", y=found[0], **graph.inputs)
+    arrays: Any = {"y": found[0], **graph.inputs}
+    np.savez(path.removesuffix(".onnx") + ".npz", **arrays)

@@ -337,10 +337,10 @@ def test_tasks(name: str, tmp_path: Path, source: Path) -> None:
     ours = model.run(x, names)
     for output, value in zip(names, session.run(names, {info.name: x}), strict=True):
         assert np.abs(value - ours[output]).max() <= 1e-5 * np.abs(ours[output]).max()
-    if info.dtype == "f32":  # gpunn reads the file again, and leaves the normalisation to its nodes
-        again = gpunn.load(tmp_path / "x.onnx", backend="cpu").run(x, names)
-        for output in names:
-            np.testing.assert_allclose(again[output], ours[output], rtol=1e-4, atol=1e-4 * np.abs(ours[output]).max())
+    # gpunn reads the file again, and leaves the normalisation to its nodes.
+    again = gpunn.load(tmp_path / "x.onnx", backend="cpu").run(x, names)
+    for output in names:
+        np.testing.assert_allclose(again[output], ours[output], rtol=1e-4, atol=1e-4 * np.abs(ours[output]).max())
 
 
 @pytest.mark.parametrize("head", ["fcos_head", "ssd_head"])
@@ -381,8 +381,9 @@ def test_a_detector_has_suppression_inside(head: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(scores, rows[:, :, 4], rtol=1e-5, atol=1e-6)
         # It is read again, with its suppression as a layer, and is written again.
         gpunn.export(run.path, tmp_path / "read.onnx", opset=opset)
-        again = gpunn.load(tmp_path / "read.onnx", backend="cpu")
-        np.testing.assert_allclose(again.run(x, "boxes").reshape(rows.shape), rows, rtol=1e-5, atol=1e-5)
+        for name in ("x.onnx", "read.onnx"):
+            again = gpunn.load(tmp_path / name, backend="cpu")
+            np.testing.assert_allclose(again.run(x, "boxes").reshape(rows.shape), rows, rtol=1e-5, atol=1e-4)
     found, expected = (one.predict(x[0])[0].boxes for one in (again, model))
     assert [(box.name, box.left) for box in found] == [(box.name, box.left) for box in expected]
     gpunn.export(tmp_path / "read.onnx", tmp_path / "again.onnx")

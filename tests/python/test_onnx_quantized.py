@@ -187,7 +187,7 @@ def drawn(seed: int) -> tuple[Graph, str]:
 
 
 @pytest.mark.parametrize("part", range(4))
-def test_a_quantised_graph_gives_what_onnx_runtime_gives(part: int, tmp_path: Path) -> None:
+def test_a_quantised_graph_gives_what_onnx_defines(part: int, tmp_path: Path) -> None:
     for seed in range(part, CASES, 4):
         g, y = drawn(seed)
         file = tmp_path / f"{seed}.onnx"

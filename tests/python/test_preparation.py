@@ -198,8 +198,8 @@ def test_the_file_is_that_of_other_programs_and_damage_is_found(tmp_path: Path) 
     (length,) = struct.unpack_from("<Q", content)
     header = json.loads(content[8 : 8 + length])
     assert set(header) - {"__metadata__"} == set(network.state_dict())
-    mean = json.loads(header["__metadata__"]["model"])["input"]["mean"]
-    assert np.allclose(mean, samples()[0].mean(0), rtol=1e-6)
+    fields = json.loads(header["__metadata__"]["model"])["fields"]
+    assert np.allclose(fields[0]["mean"], samples()[0].mean(0), rtol=1e-6)
     header["__metadata__"]["model"] = "{}"
     text = json.dumps(header).encode()
     file.write_bytes(struct.pack("<Q", len(text)) + text + content[8 + length :])

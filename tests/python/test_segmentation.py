@@ -72,8 +72,7 @@ def pixels_of(counts: str, height: int, width: int) -> np.ndarray[Any, Any]:
             if not more and code & 0x10:
                 value |= -1 << shift
         runs.append(value + (runs[-2] if len(runs) > 2 else 0))
-    inside = np.repeat(np.arange(len(runs)) % 2 == 1, runs)
-    return inside.reshape(width, height).T
+    return np.asarray(np.repeat(np.arange(len(runs)) % 2 == 1, runs).reshape(width, height).T)
 
 
 def test_learns_and_its_metrics_are_those_of_the_confusion_matrix(run: gpunn.Run) -> None:

@@ -125,6 +125,7 @@ def test_a_class_of_two_inputs_is_learnt(data: Any) -> None:
     session = onnxruntime.InferenceSession("both.onnx")
     answers = session.run(["probabilities"], of_model(TEST))[0]
     np.testing.assert_allclose(answers, probabilities, atol=1e-5)
+    np.testing.assert_allclose(gpunn.load("both.onnx").run(of_model(TEST)), probabilities, atol=1e-5)
     gpunn.export(run, "normalised.onnx")
     np.testing.assert_allclose(gpunn.load("normalised.onnx").run(of_model(TEST)), probabilities, atol=1e-5)
 
@@ -138,7 +139,7 @@ def test_a_service_takes_the_inputs_in_any_order() -> None:
             ("image", "UINT8", TEST["image"][:5]),
         )
     ]
-    call = [PROGRAM, "serve", run.path, "--port", "0", "--backend", "cpu"]
+    call: list[str] = [str(PROGRAM), "serve", str(run.path), "--port", "0", "--backend", "cpu"]
     with subprocess.Popen(call, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None

@@ -98,7 +98,7 @@ class InferenceTest(ServingTest):
 
         for changes, text in (({"row": None}, "expected 2 inputs"),
                               ({"row": {**other, "shape": [2, 2], "data": [0.0] * 4}}, "row"),
-                              ({"line": other}, "line")):
+                              ({"row": None, "line": other}, "line")):
             status, said = self.server.post("/v2/models/pair/infer", document(1, **changes))
             self.assertEqual(status, 400, said)
             self.assertIn(text, said["error"])
@@ -202,4 +202,4 @@ class InferenceTest(ServingTest):
             self.assertEqual(stats["inference_stats"][part]["count"], stats["inference_stats"]["success"]["count"])
         self.assertEqual(self.server.metric("nv_inference_request_success", model="digits"),
                          stats["inference_stats"]["success"]["count"])
-        self.assertEqual(len(self.server.get("/v2/models/stats")[1]["model_stats"]), 2)
+        self.assertEqual(len(self.server.get("/v2/models/stats")[1]["model_stats"]), 3)

@@ -141,8 +141,8 @@ TEST_CASE("a task from elsewhere trains, and its metric is what the rows give") 
   const TemporaryFolder folder;
   const Experiment experiment = experiment_of("near", folder.path(), GENERATE(1, 3));
   training::Session session = training::Session::open(experiment);
-  CHECK(session.sums().of("near_rows").size() == 2);
   session.train_steps(session.total_steps());
+  CHECK(session.sums().of("near_rows").size() == 2);
   CHECK(session.sums().total(tasks::Total::rows) == 90 * 6);
   const double in_training = session.training_scores(session.sums()).value("near_share");
   CHECK(in_training > 0);

@@ -13,6 +13,7 @@
 #include "fields/values.hpp"
 #include "training/frozen_features.hpp"
 #include "training/layout.hpp"
+#include "training/model_samples.hpp"
 #include "training/programs.hpp"
 #include "training/update_rules.hpp"
 
@@ -24,6 +25,7 @@ struct Kind {
   TensorType samples;
   int64_t outputs = 0;
   TensorType target = {};  // of one sample; without a shape: that of the task's kind
+  TensorType row = {};     // of one sample of a second input; without a shape: there is none
 };
 
 // What data/registry.cpp would load.
@@ -33,6 +35,7 @@ const std::map<std::string, Kind> kData = {
     {"digits", {{DType::u8, {60000, 1, 28, 28}}, 10}},
     {"cifar10", {{DType::u8, {50000, 3, 32, 32}}, 10}},
     {"cifar100", {{DType::u8, {50000, 3, 32, 32}}, 100}},
+    {"digit_and_limit", {{DType::u8, {4000, 1, 28, 28}}, 2, {}, {DType::f32, {2}}}},
     {"points", {{DType::f32, {2000, 2}}, 2}},
     {"drawn_shapes", {{DType::u8, {2000, 3, 64, 64}}, 5, {DType::u8, {64, 64}}}},
     {"two_digits", {{DType::u8, {10000, 1, 28, 56}}, 10}},
@@ -80,22 +83,24 @@ TEST_CASE("each experiment of the project can be planned") {
     const Experiment experiment = load_experiment(entry.path());
     CHECK(resolved_yaml(parse_experiment(resolved_yaml(experiment), "again")) == resolved_yaml(experiment));
     const Kind kind = kind_of(experiment);
-    const Shape sample(kind.samples.shape.begin() + 1, kind.samples.shape.end());
-    std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, sample);
+    Schema schema;
+    schema.input().type = {kind.samples.dtype, {kind.samples.shape.begin() + 1, kind.samples.shape.end()}};
+    schema.target() = fields::target_field(tasks::find(experiment.task).target_kind(), fields::numbered(kind.outputs));
+    if (!kind.target.shape.empty()) schema.target().type = kind.target;
+    if (!kind.row.shape.empty()) schema.fields.push_back({.name = "row", .kind = "numbers", .type = kind.row});
+    const nn::SampleTypes samples = training::model_samples(schema);
+    std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, samples);
     std::vector<training::UpdateRule> rules = training::update_rules(parameters, experiment);
     const auto layout = training::lay_out(std::move(parameters), std::move(rules), 256);
     const std::unique_ptr<tasks::FrozenFeatures> frozen = training::load_frozen_of(experiment);
-    Schema schema;
-    schema.target() = fields::target_field(tasks::find(experiment.task).target_kind(), fields::numbered(kind.outputs));
-    if (!kind.target.shape.empty()) schema.target().type = kind.target;
     const training::ProgramContext context{
         .experiment = experiment,
         .layout = layout,
+        .fields = schema,
         .outputs = kind.outputs,
         .total_steps = 10,
-        .buffers = training::lay_out(nn::model_buffers(experiment.model, sample), 256),
-        .frozen = frozen.get(),
-        .target = &schema.target()};
+        .buffers = training::lay_out(nn::model_buffers(experiment.model, samples), 256),
+        .frozen = frozen.get()};
     Split split;
     split.samples = kind.samples;
     const graph::Graph step = training::training_program(context, training::split_type("train", schema, split));

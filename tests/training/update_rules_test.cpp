@@ -51,7 +51,7 @@ graph::Graph step_of(const Experiment& experiment) {
   split.name = "train";
   split.samples = {DType::u8, {128, 1, 28, 28}};
   split.fields = {{.name = kLabelField, .row = {DType::i32, {}}}};
-  return training_program({experiment, layout, 10, 4}, split);
+  return training_program({experiment, layout, Schema(), 10, 4}, split);
 }
 
 std::map<std::string, std::vector<float>> parameters_after(const Experiment& experiment) {

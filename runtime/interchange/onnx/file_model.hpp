@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -112,7 +111,6 @@ struct FileModel {
   std::vector<FileNode> nodes;
   std::vector<FileInput> inputs;
   std::vector<std::string> outputs;
-  std::set<std::string> single_numbers;  // outputs that the file declares without dimensions
   std::map<std::string, Constant> initializers;
   std::vector<FileFunction> functions;
   std::map<std::string, std::string> metadata;

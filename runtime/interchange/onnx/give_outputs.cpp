@@ -68,9 +68,6 @@ Value Importer::output_value(const std::string& output, const Value& last) {
   FileNode node;
   node.name = output;
   Call call(*this, node, opset_, {});
-  if (has_batch_ && file_model_.single_numbers.contains(output)) {
-    refuse("the output " + in_quotes(output) + " is one number for the whole batch; layers give rows");
-  }
   const BatchPlace place = place_of(last);
   const bool has_rows = place.dimension == 0 && place.others == 1;
   if (has_batch_ ? !has_rows : !place.is_outside()) {

@@ -82,11 +82,7 @@ class Reader {
       tensor.Clear();  // a large model is not to be held twice
     }
     for (const onnx::ValueInfoProto& input : graph.input()) result.inputs.push_back(read_input(input));
-    for (const onnx::ValueInfoProto& output : graph.output()) {
-      result.outputs.push_back(output.name());
-      const onnx::TypeProto_Tensor& type = output.type().tensor_type();
-      if (type.has_shape() && type.shape().dim().empty()) result.single_numbers.insert(output.name());
-    }
+    for (const onnx::ValueInfoProto& output : graph.output()) result.outputs.push_back(output.name());
     for (const onnx::NodeProto& node : graph.node()) result.nodes.push_back(read_node(node));
     for (const onnx::FunctionProto& function : model.functions()) result.functions.push_back(read_function(function));
     return result;

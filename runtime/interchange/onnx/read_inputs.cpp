@@ -107,14 +107,14 @@ void Importer::read_inputs() {
   }
 }
 
-// Layers take f32, so a layer converts integers and truth values.
+// Layers take f32. Bytes and truth values become so as samples of a data set do; a layer converts wider integers.
 void Importer::read_input(const FileInput& input, const std::vector<std::optional<int64_t>>& sizes, bool has_rows) {
   const std::optional<DType> dtype = given_type(input.element);
   const auto own = file_model_.metadata.find("input");  // of gpunn's files
-  const bool is_prepared = own != file_model_.metadata.end() && own->second != "normalized" && dtype != DType::f32;
+  const bool is_prepared = own != file_model_.metadata.end() && own->second != "normalized" && own->second != "raw";
   if (!dtype || is_prepared) {
     refuse("the input " + in_quotes(input.name) + " is " + name_of(input.element) +
-           (is_prepared ? ". A file of `gpunn export` must be written without --raw-input and --with-preprocessing"
+           (is_prepared ? ". A file of `gpunn export` must be written without --with-preprocessing"
                         : ", expected numbers or truth values"));
   }
   for (std::size_t i = has_rows ? 1 : 0; i < sizes.size(); ++i) {
@@ -137,7 +137,7 @@ void Importer::read_input(const FileInput& input, const std::vector<std::optiona
     value.shape.push_back(has_rows && i == 0 ? Size{1, true} : Size{*sizes[i], false});
   }
   const bool is_front = has_rows && sizes.size() > 1;
-  if (is_front && dtype == DType::f32) take_turned_input(input.name, value);
+  if (is_front) take_turned_input(input.name, value);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (!has_rows || i > 0) spec.shape.push_back(value.shape[i].factor);
     if (!is_front) value.parts.push_back({has_rows ? i : i + 1});
@@ -149,7 +149,7 @@ void Importer::read_input(const FileInput& input, const std::vector<std::optiona
   }
   result_.inputs.push_back({input.name, {*dtype, spec.shape}});
   input_layers_.insert(spec.name);
-  if (dtype != DType::f32) {
+  if (dtype != DType::f32 && dtype != DType::u8) {
     spec.dtype = dtype;
     FileNode node;
     node.name = input.name;

@@ -53,8 +53,13 @@ InferRequest raw_request(std::string_view body, const ServedModel& model) {
 const InferInput& checked_input(const InferRequest& request, const ModelTensor& tensor, const ServedModel& model) {
   const auto found = std::ranges::find(request.inputs, tensor.name, &InferInput::name);
   if (found == request.inputs.end()) {
-    throw ServiceError(400, "unexpected inference input '" + request.inputs.front().name + "'" + in(model) +
-                                "; expected '" + tensor.name + "'");
+    const std::vector<ModelTensor>& known = model.model.inputs();
+    const auto unknown = std::ranges::find_if(request.inputs, [&](const InferInput& one) {
+      return std::ranges::find(known, one.name, &ModelTensor::name) == known.end();
+    });
+    const InferInput& wrong = unknown == request.inputs.end() ? request.inputs.front() : *unknown;  // one given twice
+    throw ServiceError(
+        400, "unexpected inference input '" + wrong.name + "'" + in(model) + "; expected '" + tensor.name + "'");
   }
   const InferInput& input = *found;
   if (input.in_shared_memory) throw ServiceError(501, "the service has no shared memory with its clients");
