@@ -144,7 +144,8 @@ OutputArray new_array(DType dtype, const Shape& shape) {
   return new_array<float>(shape);
 }
 
-nb::typed<nb::list, nb::ndarray<nb::numpy>> run(const SharedModel& shared, const HostArrays& inputs, const std::vector<std::size_t>& outputs) {
+nb::typed<nb::list, nb::ndarray<nb::numpy>> run(const SharedModel& shared, const HostArrays& inputs,
+                                                const std::vector<std::size_t>& outputs) {
   const Model& model = *shared.model;
   Batches batches(model, inputs);
   nb::typed<nb::list, nb::ndarray<nb::numpy>> answers;

@@ -102,9 +102,9 @@ class InferenceTest(ServingTest):
             status, said = self.server.post("/v2/models/pair/infer", document(1, **changes))
             self.assertEqual(status, 400, said)
             self.assertIn(text, said["error"])
-        status, _, content = self.server.ask("POST", "/v2/models/pair/classify", png(28), {"Content-Type": "image/png"})
+        status, _, content = self.server.ask("POST", "/v1/classify?model=pair", png(28), {"Content-Type": "image/png"})
         self.assertEqual(status, 400)
-        self.assertIn("image, row", content.decode())
+        self.assertIn("takes 2 inputs", content.decode())
 
     def test_classification_with_labels(self):
         headers, body = binary_request(self.pixels * 2, 2, [
