@@ -141,6 +141,16 @@ def infer_task(y: Array, loss: str | None, columns: int) -> str:
     return "multi_label" if bool(np.isin(y, (0, 1)).all()) else "regression"
 
 
+def weights_of(value: Any, rows: int) -> Array | None:
+    """Weights of rows, float64 ``[rows, 1]``."""
+    if value is None:
+        return None
+    weights = as_array(value, "sample_weight")
+    if weights.shape not in ((rows,), (rows, 1)):
+        raise UsageError(f"sample_weight: expected one number for each of the {rows} rows, found {list(weights.shape)}")
+    return np.ascontiguousarray(weights.reshape(rows, 1), dtype=np.float64)
+
+
 def targets_of(value: Any, task: str, outputs: int, rows: int, what: str = "y") -> Array:
     """Labels int32 ``[rows]``, or ``[rows, outputs]`` for a number of ``rows``: numbers in float64, or 0 and 1 in
     float32."""

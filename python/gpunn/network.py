@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpunn import _core
-from gpunn._arrays import Array, as_array, count_of, infer_task, integers_of, samples_of, targets_of
+from gpunn._arrays import Array, as_array, count_of, infer_task, integers_of, samples_of, targets_of, weights_of
 from gpunn._batches import Batches, gathered, is_batches
 from gpunn._chain import Chain, chain_of, found_size, names_of, require_once, sources_of, values
 from gpunn._ends import InputOf, by_input, inputs_of, inputs_text, named_nodes, outputs_text
@@ -370,6 +370,7 @@ class Network:
         *,
         epochs: int = 1,
         batch_size: int | None = None,
+        sample_weight: Any = None,
         validation_data: Any = None,
         validation_split: float = 0.0,
         shuffle: bool = True,
@@ -391,6 +392,8 @@ class Network:
             y: targets of ``x``: classes ``[rows]`` from 0, numbers ``[rows, outputs]``, or a 0 or 1 for each label.
                 Integers are classes unless ``compile`` was given ``loss="mse"``.
             batch_size: rows of a step, 32 for arrays; of batches the most that one has, the first one's where None.
+            sample_weight: of arrays, ``[rows]``: a factor of at least 0 for the loss of each row. The loss of a step
+                stays the mean over its rows.
             validation_data: a pair (x, y), or batches; evaluated after each epoch.
             validation_split: the share of the rows that is put aside for that instead.
             shuffle: draw a new order of the rows for each epoch, from the network's seed.
@@ -420,6 +423,8 @@ class Network:
             raise UsageError("steps_per_epoch is for batches; arrays have as many steps as batch_size gives")
         if y is None:
             raise UsageError("y: a training needs targets")
+        if batches is not None and sample_weight is not None:
+            raise UsageError("sample_weight is for arrays; batches are pairs (samples, targets)")
         first = "" if batches is None else "batch 1, "
         samples = self._samples(x, f"{first}x")
         if batches is not None:
@@ -427,6 +432,7 @@ class Network:
         core = self._built()
         all_rows = len(samples[0])
         task, targets = self._learn(core, y, all_rows, f"{first}y")
+        weights = weights_of(sample_weight, all_rows)
         outputs = len(core.info()["outputs"])
         if validation_data is not None and validation_split != 0:
             raise UsageError("give validation_data or validation_split, not both")
@@ -459,6 +465,7 @@ class Network:
             core.train(
                 samples,
                 targets if batches is None else None,
+                weights,
                 val_x,
                 val_y,
                 next_batch,
@@ -551,8 +558,11 @@ class Network:
 
         return convert
 
-    def evaluate(self, x: Any, y: Any = None, *, batch_size: int = 256) -> dict[str, float]:
-        """Loss and metrics on samples and their targets, or on batches: a dict of "loss", "accuracy", ..."""
+    def evaluate(self, x: Any, y: Any = None, *, batch_size: int = 256, sample_weight: Any = None) -> dict[str, float]:
+        """Loss and metrics on samples and their targets, or on batches: a dict of "loss", "accuracy", ...
+
+        sample_weight: as :meth:`fit` has it. Metrics count each row once.
+        """
         if is_batches(x, alone=y is None):
             if y is not None:
                 raise UsageError("batches bring their targets with them: leave y out")
@@ -564,7 +574,7 @@ class Network:
         task, targets = self._learn(core, y, len(samples[0]))
         size = [("data.eval_batch_size", str(batch_size))]
         self._apply(core, task, self._loss(task, core), core.info()["outputs"], size)
-        report = dict(core.evaluate(samples, targets))
+        report = dict(core.evaluate(samples, targets, weights_of(sample_weight, len(samples[0]))))
         if not math.isfinite(report["loss"]):
             warnings.warn(f"the loss is {report['loss']}: outputs are NaN or infinite", RuntimeWarning, stacklevel=2)
         return report

@@ -221,10 +221,10 @@ void bind_network(nb::module_& module) {
             self.network->save(file);
           },
           nb::arg("file"))
-      .def("train", &train, nb::arg("samples"), nb::arg("targets").none(), nb::arg("val_samples").none(),
-           nb::arg("val_targets").none(), nb::arg("next").none(), nb::arg("rows"), nb::arg("listener"),
-           nb::arg("run_folder"), nb::arg("rounded_to"))
-      .def("evaluate", &evaluate, nb::arg("samples"), nb::arg("targets"))
+      .def("train", &train, nb::arg("samples"), nb::arg("targets").none(), nb::arg("weights").none(),
+           nb::arg("val_samples").none(), nb::arg("val_targets").none(), nb::arg("next").none(), nb::arg("rows"),
+           nb::arg("listener"), nb::arg("run_folder"), nb::arg("rounded_to"))
+      .def("evaluate", &evaluate, nb::arg("samples"), nb::arg("targets"), nb::arg("weights").none())
       .def(
           "model",
           [](const PythonNetwork& self, int64_t max_batch) {

@@ -53,8 +53,17 @@ std::vector<PackedArray> ordered_samples(const std::vector<std::size_t>& order, 
   return samples;
 }
 
-// A part of a data set.
-Split part_of(const Network& network, const std::vector<PackedArray>& given, const nb::object& targets) {
+FieldValues copied(const PackedArray& numbers) {
+  FieldValues field;
+  field.type = type_of(numbers);
+  field.values.resize(numbers.size() * numbers.itemsize());
+  if (numbers.size() > 0) std::memcpy(field.values.data(), numbers.data(), field.values.size());
+  return field;
+}
+
+// A part of a data set. `weights` of the rows: f64 [rows, 1].
+Split part_of(const Network& network, const std::vector<PackedArray>& given, const nb::object& targets,
+              const std::optional<PackedArray>& weights) {
   const std::vector<std::size_t> order = input_order(network);
   const std::vector<PackedArray> samples = ordered_samples(order, given);
   const std::vector<const Field*> inputs = network.info().fields.of(Role::input);
@@ -67,6 +76,7 @@ Split part_of(const Network& network, const std::vector<PackedArray>& given, con
     values.lent = lent(samples[i]);
     part.fields[inputs[order[i]]->name] = std::move(values);
   }
+  if (weights) part.fields[kWeightField] = copied(*weights);
   Labels labels;
   if (nb::try_cast(targets, labels, false)) {
     const auto* const first = reinterpret_cast<const std::byte*>(labels.data());
@@ -76,16 +86,11 @@ Split part_of(const Network& network, const std::vector<PackedArray>& given, con
     part.fields[kLabelField] = std::move(values);
     return part;
   }
-  const auto numbers = nb::cast<PackedArray>(targets);
-  FieldValues field;
-  field.type = type_of(numbers);
-  field.values.resize(numbers.size() * numbers.itemsize());
-  if (numbers.size() > 0) std::memcpy(field.values.data(), numbers.data(), field.values.size());
-  part.fields[kTargetField] = std::move(field);
+  part.fields[kTargetField] = copied(nb::cast<PackedArray>(targets));
   return part;
 }
 
-Dataset arrays_for(const Network& network) {
+Dataset arrays_for(const Network& network, bool has_weights) {
   Dataset set;
   set.name = kArrays;
   set.source = "the calling program";
@@ -95,6 +100,10 @@ Dataset arrays_for(const Network& network) {
     for (const std::size_t i : input_order(network)) set.fields.fields.push_back(*inputs[i]);
   }
   set.fields.target() = network.info().fields.target();
+  if (has_weights) {
+    set.fields.fields.push_back(
+        {.name = kWeightField, .role = Role::weight, .kind = "numbers", .type = {DType::f32, {1}}});
+  }
   return set;
 }
 
@@ -199,14 +208,14 @@ InUse::~InUse() {
 }
 
 void train(PythonNetwork& self, const std::vector<PackedArray>& samples, const nb::object& targets,
-           const std::optional<std::vector<PackedArray>>& val_samples, const nb::object& val_targets,
-           const nb::object& next, int64_t rows, nb::handle listener, const std::string& run_folder,
-           const std::string& rounded_to) {
+           const std::optional<PackedArray>& weights, const std::optional<std::vector<PackedArray>>& val_samples,
+           const nb::object& val_targets, const nb::object& next, int64_t rows, nb::handle listener,
+           const std::string& run_folder, const std::string& rounded_to) {
   const auto in_use = std::make_shared<InUse>(self, InUse::Kind::writes);
-  const auto set = std::make_shared<Dataset>(arrays_for(*self.network));
+  const auto set = std::make_shared<Dataset>(arrays_for(*self.network, weights.has_value()));
   std::shared_ptr<PythonBatches> batches;
   if (next.is_none()) {
-    set->train = part_of(*self.network, samples, targets);
+    set->train = part_of(*self.network, samples, targets, weights);
     if (rounded_to == name_of(DType::f16)) set->train.rounded_to = DType::f16;
   } else {
     set->train.samples = type_of(ordered_samples(input_order(*self.network), samples).front());
@@ -214,7 +223,7 @@ void train(PythonNetwork& self, const std::vector<PackedArray>& samples, const n
     set->batches = batches = std::make_shared<PythonBatches>(next, self.user, input_order(*self.network));
   }
   if (val_samples) {
-    set->validation = part_of(*self.network, *val_samples, val_targets);
+    set->validation = part_of(*self.network, *val_samples, val_targets, std::nullopt);
   } else {
     set->unwatched = true;
   }
@@ -228,14 +237,15 @@ void train(PythonNetwork& self, const std::vector<PackedArray>& samples, const n
       "a training");
 }
 
-EvalReport evaluate(const PythonNetwork& self, const std::vector<PackedArray>& samples, const nb::object& targets) {
+EvalReport evaluate(const PythonNetwork& self, const std::vector<PackedArray>& samples, const nb::object& targets,
+                    const std::optional<PackedArray>& weights) {
   std::shared_ptr<Network> network;  // with the weights of now, while Ctrl-C may leave the evaluation alone
   {
     const InUse in_use(self, InUse::Kind::reads);
     network = std::make_shared<Network>(*self.network);
   }
-  const auto set = std::make_shared<Dataset>(arrays_for(*network));
-  set->test = part_of(*network, samples, targets);
+  const auto set = std::make_shared<Dataset>(arrays_for(*network, weights.has_value()));
+  set->test = part_of(*network, samples, targets, weights);
   return on_errand(
       false, [network, set](Errand&) { return network->evaluate(std::move(*set)); }, "an evaluation");
 }

@@ -62,6 +62,7 @@ class Network:
         self,
         samples: Sequence[npt.NDArray[Any]],
         targets: npt.NDArray[Any] | None,
+        weights: npt.NDArray[np.float64] | None,
         val_samples: Sequence[npt.NDArray[Any]] | None,
         val_targets: npt.NDArray[Any] | None,
         next: Callable[[int], tuple[Sequence[npt.NDArray[Any]], npt.NDArray[Any]]] | None,
@@ -70,5 +71,7 @@ class Network:
         run_folder: str,
         rounded_to: str,
     ) -> None: ...
-    def evaluate(self, samples: Sequence[npt.NDArray[Any]], targets: npt.NDArray[Any]) -> EvalReport: ...
+    def evaluate(
+        self, samples: Sequence[npt.NDArray[Any]], targets: npt.NDArray[Any], weights: npt.NDArray[np.float64] | None
+    ) -> EvalReport: ...
     def model(self, max_batch: int) -> Model: ...

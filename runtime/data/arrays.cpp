@@ -58,6 +58,7 @@ void require_part(const Split& part, const std::string& name, const Dataset& set
   for (const Field& field : set.fields) {
     if (&field == &set.fields.input()) continue;
     const auto values = part.fields.find(field.name);
+    if (values == part.fields.end() && field.role == Role::weight) continue;  // each row weighs 1
     fields::kind_of(field).require(field, values == part.fields.end() ? FieldValues() : values->second, part.rows(),
                                    name);
   }

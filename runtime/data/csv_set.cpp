@@ -21,21 +21,27 @@ namespace {
 // One file, read.
 struct Rows {
   std::vector<std::string> columns;
-  std::vector<double> values;  // of all columns but the targets
-  std::unique_ptr<fields::CellReader> targets;
+  std::vector<double> values;                            // of the features
+  std::unique_ptr<fields::CellReader> targets, weights;  // `weights`: null if there are none
   int64_t rows = 0, features = 0;
+  bool is_feature(std::size_t column) const {
+    return !targets->has(column) && (weights == nullptr || !weights->has(column));
+  }
 };
 
 Rows read_rows(const std::filesystem::path& file, const CsvSet& settings, const TargetChoice& choice) {
   Table table(file, settings.header, settings.delimiter);
-  Rows rows{.columns = table.columns(), .values = {}, .targets = target_columns_of(table, choice)};
-  for (std::size_t i = 0; i < rows.columns.size(); ++i) rows.features += rows.targets->has(i) ? 0 : 1;
+  Rows rows{.columns = table.columns(),
+            .values = {},
+            .targets = target_columns_of(table, choice),
+            .weights = weight_column_of(table, choice)};
+  for (std::size_t i = 0; i < rows.columns.size(); ++i) rows.features += rows.is_feature(i) ? 1 : 0;
   if (rows.features == 0) {
     table.fail("no column is left for the samples: each is one of " + rows.targets->text());
   }
   for (std::vector<std::string> fields; table.next(fields); ++rows.rows) {
     for (std::size_t i = 0; i < fields.size(); ++i) {
-      if (rows.targets->has(i)) continue;
+      if (!rows.is_feature(i)) continue;
       const std::optional<double> value = fields::number_of(fields[i]);
       if (!value) {
         table.refuse(fields[i], i, "a number",
@@ -44,6 +50,7 @@ Rows read_rows(const std::filesystem::path& file, const CsvSet& settings, const 
       rows.values.push_back(*value);
     }
     rows.targets->add(table, fields);
+    if (rows.weights != nullptr) rows.weights->add(table, fields);
   }
   if (rows.rows == 0) throw Error(file.string() + ": the table has no rows behind its header");
   return rows;
@@ -55,6 +62,7 @@ Split split_of(const Rows& rows, const Field& target) {
   make_room(split);
   std::memcpy(split.values.data(), rows.values.data(), split.values.size());
   split.fields[target.name] = rows.targets->values(target.names);
+  if (rows.weights != nullptr) split.fields[kWeightField] = rows.weights->values(rows.weights->names());
   return split;
 }
 
@@ -67,7 +75,7 @@ Dataset read_csv(const DataConfig& config) {
   set.source = config.path.string();
   const Field& target = set.fields.target() = fields::target_field(choice.kind, train.targets->names());
   for (std::size_t i = 0; settings.header && i < train.columns.size(); ++i) {
-    if (!train.targets->has(i)) set.fields.input().names.push_back(train.columns[i]);
+    if (train.is_feature(i)) set.fields.input().names.push_back(train.columns[i]);
   }
   set.train = split_of(train, target);
   if (!config.test_path.empty()) {
@@ -75,6 +83,7 @@ Dataset read_csv(const DataConfig& config) {
     require_same_columns(config.test_path, test.columns, config.path, train.columns);
     set.test = split_of(test, target);
   }
+  if (train.weights != nullptr) set.fields.fields.push_back(weight_field());  // target is a part of them
   take_test_share(set, config);
   return set;
 }

@@ -157,6 +157,7 @@ class Hdf5Source : public fields::ArraySource {
 struct ArrayNames {
   std::string samples, labels;
   std::vector<std::string> inputs;  // as many as of the training part
+  std::string weights;              // empty: there are none
 };
 
 // The last part of a path in a file: "row" of "train/row".
@@ -188,6 +189,11 @@ Split read_part(const Hdf5File& file, const ArrayNames& names, const DataConfig&
     Split values;
     Samples(array, layout).read(values);
     split.fields[last_part(fields[i])] = {.type = values.samples, .values = std::move(values.values)};
+  }
+  if (!names.weights.empty()) {
+    const Hdf5Array weights(file, names.weights);
+    require_rows(file, names.weights, weights.shape()[0], names, split.rows());
+    split.fields[kWeightField] = fields::find("numbers").read(Hdf5Source(weights));
   }
   return split;
 }
@@ -278,8 +284,9 @@ Dataset read_arrays(const DataConfig& config) {
   Dataset set;
   set.name = "hdf5";
   set.source = config.path.string();
-  const ArrayNames train_names{settings.train_samples, settings.train_labels, settings.train_inputs};
-  const ArrayNames test_names{settings.test_samples, settings.test_labels, settings.test_inputs};
+  const ArrayNames train_names{settings.train_samples, settings.train_labels, settings.train_inputs,
+                               settings.train_weights};
+  const ArrayNames test_names{settings.test_samples, settings.test_labels, settings.test_inputs, settings.test_weights};
   {
     const Hdf5File file(config.path);
     require_names(file, settings);
@@ -293,6 +300,7 @@ Dataset read_arrays(const DataConfig& config) {
     set.test = read_part(file, settings.test_samples.empty() ? train_names : test_names, config);
   }
   set.fields.target() = target_of(set, config.learnt, settings);
+  if (!settings.train_weights.empty()) set.fields.fields.push_back(weight_field());
   name_inputs(set, settings);
   require_same_types(set);
   take_test_share(set, config);
@@ -327,6 +335,10 @@ config::KindOf<DataConfig> hdf5_keys() {
                      "last part of its array's path as its name, as the one of `train_samples` then has, too.")),
       optional(texts("test_inputs", &H::test_inputs,
                      "The same of the test samples. In `test_path`, default: `train_inputs`.")),
+      optional(text("train_weights", &H::train_weights,
+                    "The array of the training rows' weights, [rows], which multiply their losses.")),
+      optional(text("test_weights", &H::test_weights,
+                    "The same of the test samples. In `test_path`, default: `train_weights`.")),
       choice("layout", &H::layout, {"auto", "channels_first", "channels_last"},
              "Order of images: [rows, C, H, W] or [rows, H, W, C]; `auto`: the one with 1 or 3 channels."));
 }

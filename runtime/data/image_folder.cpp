@@ -61,6 +61,7 @@ Dataset read_listed_images(const DataConfig& config, const ImageFolderSet& setti
   const auto take_values = [&](const ImageList& list, Split& split) {
     split.fields[target.name] = list.targets->values(target.names);
     if (list.inputs != nullptr) split.fields[kRowInput] = list.inputs->values(list.inputs->names());
+    if (list.weights != nullptr) split.fields[kWeightField] = list.weights->values(list.weights->names());
   };
   take_values(train, set.train);
   std::optional<ImageList> test;
@@ -73,6 +74,7 @@ Dataset read_listed_images(const DataConfig& config, const ImageFolderSet& setti
   decoder.choose(train.files.size() + (test ? test->files.size() : 0), train.files, config, set.notes);
   decoder.decode(train.files, set.train, set.notes);
   if (test) decoder.decode(test->files, set.test, set.notes);
+  if (train.weights != nullptr) set.fields.fields.push_back(weight_field());
   if (train.inputs != nullptr) {
     const std::vector<std::string> columns = settings.header ? train.inputs->names() : std::vector<std::string>();
     set.fields.fields.push_back({.name = kRowInput,

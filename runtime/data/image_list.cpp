@@ -59,7 +59,8 @@ ImageList read_image_list(const fs::path& table_file, const fs::path& folder, co
                  .targets = target_columns_of(table, choice),
                  .inputs = inputs.empty()
                                ? nullptr
-                               : fields::find("numbers").cells(table, {.columns = inputs, .are_inputs = true})};
+                               : fields::find("numbers").cells(table, {.columns = inputs, .key = "data.input_columns"}),
+                 .weights = weight_column_of(table, choice)};
   std::map<fs::path, int64_t> lines;
   std::vector<Missing> missing;
   for (std::vector<std::string> fields; table.next(fields);) {
@@ -73,6 +74,7 @@ ImageList read_image_list(const fs::path& table_file, const fs::path& folder, co
     list.files.push_back(file);
     list.targets->add(table, fields);
     if (list.inputs != nullptr) list.inputs->add(table, fields);
+    if (list.weights != nullptr) list.weights->add(table, fields);
   }
   if (list.files.empty()) throw Error(table_file.string() + ": the table has no rows behind its header");
   if (!missing.empty()) refuse_missing(table_file, folder, list.files.size(), missing);

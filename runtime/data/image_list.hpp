@@ -15,7 +15,7 @@ namespace gpunn::data {
 struct ImageList {
   std::vector<std::string> columns;
   std::vector<std::filesystem::path> files;
-  std::unique_ptr<fields::CellReader> targets, inputs;  // `inputs`: null if there are none
+  std::unique_ptr<fields::CellReader> targets, inputs, weights;  // `inputs`, `weights`: null if there are none
 };
 
 // Files are relative to `folder`. Throws Error, with the line, if one is listed twice, and Error(missing) with all that

@@ -25,6 +25,8 @@ config::KindOf<DataConfig> keys_of_table_set(Keys... keys) {
       optional(texts("target_columns", &T::target_columns,
                      "The columns of the numbers that are learnt, or of a 0 or 1 for each label: names, or numbers "
                      "from 0. Default: the last, or all of `targets` but the first.")),
+      optional(text("weight_column", &T::weight_column,
+                    "The column of the rows' weights, which multiply their losses: its name, or its number from 0.")),
       text("label_separator", &T::label_separator, "Separator of two labels in a list."),
       boolean("header", &T::header, "The first line has the names of the columns."),
       choice("delimiter", &T::delimiter, {"comma", "semicolon", "tab"}, "Separator of two columns."));

@@ -32,7 +32,8 @@ struct ChosenColumns {
   std::vector<std::size_t> columns;
   bool may_be_list = false;          // one column, which the user did not name as a number
   std::string label_separator = {};  // between the labels of a list
-  bool are_inputs = false;           // models take them, and do not learn them
+  // The experiment's key that names the columns, where they are not what is learnt: "data.input_columns".
+  std::string_view key = {};
 };
 
 // Gathers the values of a field from the rows of a table.

@@ -19,32 +19,33 @@ namespace gpunn::fields {
 namespace {
 
 constexpr std::size_t kMostNumberGroups = 10;
+constexpr std::string_view kTargetColumns = "data.target_columns";
 
 class NumberCells : public CellReader {
  public:
   NumberCells(const CellTable& table, const ChosenColumns& chosen)
-      : columns_(chosen.columns), are_inputs_(chosen.are_inputs) {
+      : columns_(chosen.columns), key_(chosen.key.empty() ? kTargetColumns : chosen.key) {
     for (auto column = columns_.begin(); column != columns_.end(); ++column) {
       if (std::find(columns_.begin(), column, *column) != column) {
-        table.fail(std::string(key()) + " has the column " + table.column(*column) + " twice");
+        table.fail(std::string(key_) + " has the column " + table.column(*column) + " twice");
       }
       names_.push_back(table.columns()[*column]);
     }
   }
   bool has(std::size_t column) const override { return std::ranges::find(columns_, column) != columns_.end(); }
   std::string text() const override {
-    return "the " + std::string(are_inputs_ ? "input" : "target") + (names_.size() == 1 ? " " : "s ") +
-           shown(join(names_, ", ")) + " (" + key() + ")";
+    return "the " + std::string(is_target() ? "target" : "column") + (names_.size() == 1 ? " " : "s ") +
+           shown(join(names_, ", ")) + " (" + std::string(key_) + ")";
   }
   void add(const CellTable& table, const std::vector<std::string>& cells) override {
     for (const std::size_t column : columns_) {
       const std::optional<double> value = number_of(cells[column]);
       if (!value) {
         table.refuse(cells[column], column, "a finite number",
-                     (are_inputs_ ? "models take" : "the task regression learns") +
-                         std::string(" numbers up to 3.4e38 (") + key() +
+                     (is_target() ? "the task regression learns" : "models take") +
+                         std::string(" numbers up to 3.4e38 (") + std::string(key_) +
                          "). Leave such rows out, or choose other columns" +
-                         (are_inputs_ ? "" : "; classes are learnt by task: classification"));
+                         (is_target() ? "; classes are learnt by task: classification" : ""));
       }
       values_.push_back(*value);
     }
@@ -55,10 +56,10 @@ class NumberCells : public CellReader {
   }
 
  private:
-  const char* key() const { return are_inputs_ ? "data.input_columns" : "data.target_columns"; }
+  bool is_target() const { return key_ == kTargetColumns; }
 
   std::vector<std::size_t> columns_;
-  bool are_inputs_;
+  std::string_view key_;
   std::vector<std::string> names_;
   std::vector<double> values_;
 };
@@ -117,7 +118,7 @@ class NumbersKind : public Kind {
     return groups;
   }
 
-  std::vector<std::string_view> table_keys() const override { return {"data.target_columns"}; }
+  std::vector<std::string_view> table_keys() const override { return {kTargetColumns}; }
   std::unique_ptr<CellReader> cells(const CellTable& table, const ChosenColumns& chosen) const override {
     return std::make_unique<NumberCells>(table, chosen);
   }

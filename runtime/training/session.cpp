@@ -120,6 +120,7 @@ Session Session::open(Parts parts, Dataset dataset) {
   require_divisible(experiment, ranks);
   require_augmentable(experiment, dataset);
   require_targets(experiment, dataset);
+  require_weights(dataset);
   require_samples(experiment, dataset);
   const nn::SampleTypes samples = model_samples(dataset);
   std::vector<nn::Parameter> parameters = nn::model_parameters(experiment.model, samples);

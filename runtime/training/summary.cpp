@@ -258,6 +258,7 @@ SummaryReport summarize_with_data(const Experiment& experiment) {
   const training::TrainingLength length = training::training_length(experiment, dataset);
   training::require_augmentable(experiment, dataset);
   training::require_targets(experiment, dataset);
+  training::require_weights(dataset);
   training::require_samples(experiment, dataset);
   const auto start = training::find_start(experiment, training::model_samples(dataset));
   SummaryReport report =

@@ -3,8 +3,12 @@
 #include <gpunn/error.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "common/text.hpp"
 #include "data/described.hpp"
@@ -31,6 +35,29 @@ void require_targets(const Experiment& experiment, const Dataset& dataset) {
                   ", which the last layer '" + experiment.model.output_layer().name + "' gives; set task: " + fitting +
                   ", or choose data with " + std::string(task.target()),
               ExitCode::usage);
+}
+
+void require_weights(const Dataset& dataset) {
+  for (const Field* field : dataset.fields.of(Role::weight)) {
+    for (const auto& [name, split] : {std::pair<const char*, const Split&>{"training", dataset.train},
+                                      {"validation", dataset.validation},
+                                      {"test", dataset.test}}) {
+      const auto found = split.fields.find(field->name);
+      if (found == split.fields.end()) continue;
+      bool any = false;
+      for (std::size_t row = 0; row < static_cast<std::size_t>(split.rows()); ++row) {
+        const double weight = fields::element_of(found->second.type.dtype, found->second.bytes(), row);
+        any = any || weight > 0;
+        if (weight >= 0) continue;
+        throw Error(dataset.source + ": the weight of row " + std::to_string(row) + " of the " + name + " part is " +
+                        fmt::format("{:g}", weight) + "; expected 0 or more",
+                    ExitCode::usage);
+      }
+      if (any || split.rows() == 0) continue;
+      throw Error(dataset.source + ": all weights of the " + std::string(name) + " part are 0; expected one above 0",
+                  ExitCode::usage);
+    }
+  }
 }
 
 void require_samples(const Experiment& experiment, const Dataset& dataset) {

@@ -32,6 +32,7 @@ struct TargetTable {
   std::string label_column;                 // of the classes, or of lists of labels; empty: the last
   std::vector<std::string> target_columns;  // of numbers, or of a 0 or 1 for each label
   std::string label_separator = "|";        // between two labels of a list
+  std::string weight_column;                // of the rows' weights; empty: all rows weigh the same
   bool header = true;                       // the first line has the names of the columns
   Delimiter delimiter = Delimiter::comma;   // between two fields
 };
@@ -74,6 +75,7 @@ struct Hdf5Set {
   std::string train_samples, train_labels;             // names of the arrays
   std::string test_samples, test_labels;               // empty: no test part, or named as the others in test_path
   std::vector<std::string> train_inputs, test_inputs;  // arrays that models take besides the samples
+  std::string train_weights, test_weights;             // a weight for each row; empty: all rows weigh the same
   ImageLayout layout = ImageLayout::automatic;
 };
 

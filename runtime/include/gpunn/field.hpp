@@ -49,6 +49,7 @@ struct Field {
 // The usual names of targets: of classes, and of all other kinds.
 inline constexpr const char* kLabelField = "label";
 inline constexpr const char* kTargetField = "target";
+inline constexpr const char* kWeightField = "weight";
 
 // The fields of a data set's samples, or of those that a model was trained on. There are always an input and a target.
 struct Schema {
