@@ -29,7 +29,9 @@ namespace {
 TargetTable table_of(const DataConfig& data) {
   return std::visit(
       [](const auto& set) -> TargetTable {
-        if constexpr (std::is_base_of_v<TargetTable, std::decay_t<decltype(set)>>) return set;
+        if constexpr (std::is_base_of_v<TargetTable, std::decay_t<decltype(set)>>) {
+          return static_cast<const TargetTable&>(set);
+        }
         return {};
       },
       data.kind);
