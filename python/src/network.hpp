@@ -45,7 +45,7 @@ class InUse {
 
 // The samples of each input are u8, f32, f64 or i32, in the order of the network's inputs; targets are classes, int32
 // [rows], or [rows, outputs]: numbers, float64, or labels, float32; `weights` of the rows float64 [rows, 1]. `next`,
-// which may be None, brings batches of both in place of `samples` and `targets`: `samples` are then those of the first,
+// which may be None, brings batches of both instead of `samples` and `targets`: `samples` are then those of the first,
 // and `rows` what an epoch has at most. `rounded_to` names the type that the samples had, if it is narrower. `listener`
 // is a gpunn._listener.Listener.
 void train(PythonNetwork& self, const std::vector<PackedArray>& samples, const nb::object& targets,

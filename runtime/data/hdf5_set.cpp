@@ -193,7 +193,10 @@ Split read_part(const Hdf5File& file, const ArrayNames& names, const DataConfig&
   if (!names.weights.empty()) {
     const Hdf5Array weights(file, names.weights);
     require_rows(file, names.weights, weights.shape()[0], names, split.rows());
-    split.fields[kWeightField] = fields::find("numbers").read(Hdf5Source(weights));
+    FieldValues& values = split.fields[kWeightField] = fields::find("numbers").read(Hdf5Source(weights));
+    if (values.type.elements() != split.rows()) {
+      throw Error(weights.name() + ": expected one weight for each row, found " + to_string(weights.shape()));
+    }
   }
   return split;
 }
@@ -210,6 +213,9 @@ void require_names(const Hdf5File& file, const Hdf5Set& settings) {
   if (settings.test_samples.empty() != settings.test_inputs.empty() && !settings.train_inputs.empty()) {
     throw Error("data.test_samples and data.test_inputs go together where data.train_inputs is given; found only one",
                 ExitCode::usage);
+  }
+  if (settings.train_weights.empty() && !settings.test_weights.empty()) {
+    throw Error("data.test_weights goes with data.train_weights; give that too", ExitCode::usage);
   }
   if (!settings.test_inputs.empty() && settings.test_inputs.size() != settings.train_inputs.size()) {
     throw Error("data.test_inputs has " + std::to_string(settings.test_inputs.size()) +

@@ -16,6 +16,7 @@ std::vector<std::string> changed_keys(const TargetTable& table) {
   if (table.label_column != usual.label_column) keys.emplace_back("data.label_column");
   if (table.target_columns != usual.target_columns) keys.emplace_back("data.target_columns");
   if (table.label_separator != usual.label_separator) keys.emplace_back("data.label_separator");
+  if (table.weight_column != usual.weight_column) keys.emplace_back("data.weight_column");
   if (table.header != usual.header) keys.emplace_back("data.header");
   if (table.delimiter != usual.delimiter) keys.emplace_back("data.delimiter");
   return keys;

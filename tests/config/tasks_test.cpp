@@ -76,6 +76,8 @@ TEST_CASE("lists of images need a table, and have keys of their own") {
   CHECK(errors_of(task_text("classification", folder + ", targets: y.csv, label_column: kind")).empty());
   CHECK(errors_of(task_text("classification", folder + ", label_column: kind")) ==
         Texts{"e.yaml:3:40: data.label_column is for the table data.targets; give that too"});
+  CHECK(errors_of(task_text("classification", folder + ", weight_column: w")) ==
+        Texts{"e.yaml:3:40: data.weight_column is for the table data.targets; give that too"});
   CHECK_THAT(errors_of(task_text("regression", folder + ", targets: y.csv, test_path: z")).at(0),
              Contains("data.test_targets"));
   CHECK_THAT(errors_of(task_text("regression", folder + ", targets: y.csv, test_targets: z, test_fraction: 0.1")).at(0),

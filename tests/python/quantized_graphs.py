@@ -1,4 +1,4 @@
-"""Graphs of quantised operators, and what ONNX Runtime makes of them with its optimisations off.
+"""Graphs of quantised operators, and what they give by ONNX's definition.
 
 Needs the package onnx.
 """

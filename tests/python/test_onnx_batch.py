@@ -56,6 +56,23 @@ def test_rows_that_depend_on_each_other_are_one_sample(tmp_path: Path) -> None:
     assert np.allclose(found, [expected(file, x) for x in several], atol=1e-6)
 
 
+@pytest.mark.parametrize("element", ["float", "uint8", "int32", "int64"])
+def test_images_that_a_graph_turns_to_channels_first_keep_their_numbers(element: str, tmp_path: Path) -> None:
+    file = saved(
+        tmp_path,
+        f"""g ({element}[N, 4, 5, 3] x) => (float[N, 3, 1, 1] y) {{
+            t = Transpose <perm = [0, 3, 1, 2]> (x)
+            f = Cast <to = 1> (t)
+            y = GlobalAveragePool (f)
+        }}""",
+    )
+    dtype = np.dtype("float32" if element == "float" else element)
+    x = np.random.default_rng(7).integers(0, 200, (2, 4, 5, 3)).astype(dtype)
+    takes = gpunn.load(file).inputs[0].shape
+    given = np.ascontiguousarray(np.moveaxis(x, 3, 1)) if takes == (3, 4, 5) else x
+    assert np.allclose(onnx_compare.run(file, given), expected(file, x), rtol=1e-5)
+
+
 def test_rows_of_a_free_batch_that_depend_on_each_other_are_refused(tmp_path: Path) -> None:
     file = saved(tmp_path, "g (float[N, 4] x) => (float[N, 4] y) { y = Softmax <axis = 0> (x) }")
     with pytest.raises(gpunn.Error, match="Softmax 'y'"):

@@ -383,7 +383,7 @@ def test_a_detector_has_suppression_inside(head: str, tmp_path: Path) -> None:
         gpunn.export(run.path, tmp_path / "read.onnx", opset=opset)
         for name in ("x.onnx", "read.onnx"):
             again = gpunn.load(tmp_path / name, backend="cpu")
-            np.testing.assert_allclose(again.run(x, "boxes").reshape(rows.shape), rows, rtol=1e-5, atol=1e-4)
+            np.testing.assert_allclose(again.run(x, "boxes").reshape(rows.shape), rows, rtol=1e-5, atol=1e-5)
     found, expected = (one.predict(x[0])[0].boxes for one in (again, model))
     assert [(box.name, box.left) for box in found] == [(box.name, box.left) for box in expected]
     gpunn.export(tmp_path / "read.onnx", tmp_path / "again.onnx")

@@ -75,6 +75,25 @@ def test_weights_in_an_hdf5_file(tmp_path: Path) -> None:
     np.testing.assert_allclose(predicted, a @ weighted_least_squares(), atol=5e-3)
 
 
+def test_mistakes_in_an_hdf5_file(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "rows.h5", "w") as file:
+        file["x"], file["y"], file["w"] = X, Y, np.ones((200, 2))
+    data = {
+        "dataset": "hdf5",
+        "path": str(tmp_path / "rows.h5"),
+        "train_samples": "x",
+        "train_labels": "y",
+        "test_fraction": 0.2,
+    }
+    experiment: dict[str, Any] = {"task": "regression", "model": {"layers": [{"linear": {"units": 1}}]}}
+    for keys, text in (
+        ({"train_weights": "w"}, r"array 'w': expected one weight for each row, found \[200, 2\]"),
+        ({"test_weights": "w"}, "data.test_weights goes with data.train_weights"),
+    ):
+        with pytest.raises(gpunn.Error, match=text):
+            gpunn.run(experiment | {"data": data | keys}, backend="cpu", runs=tmp_path)
+
+
 def test_mistakes() -> None:
     with pytest.raises(gpunn.UsageError, match="expected one number for each of the 200 rows, found \\[3\\]"):
         line().fit(X, Y, sample_weight=[1, 2, 3])

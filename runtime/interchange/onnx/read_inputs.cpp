@@ -137,7 +137,8 @@ void Importer::read_input(const FileInput& input, const std::vector<std::optiona
     value.shape.push_back(has_rows && i == 0 ? Size{1, true} : Size{*sizes[i], false});
   }
   const bool is_front = has_rows && sizes.size() > 1;
-  if (is_front) take_turned_input(input.name, value);
+  const bool is_converted = dtype != DType::f32 && dtype != DType::u8;
+  if (is_front && !is_converted) take_turned_input(input.name, value);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (!has_rows || i > 0) spec.shape.push_back(value.shape[i].factor);
     if (!is_front) value.parts.push_back({has_rows ? i : i + 1});
@@ -149,7 +150,7 @@ void Importer::read_input(const FileInput& input, const std::vector<std::optiona
   }
   result_.inputs.push_back({input.name, {*dtype, spec.shape}});
   input_layers_.insert(spec.name);
-  if (dtype != DType::f32 && dtype != DType::u8) {
+  if (is_converted) {
     spec.dtype = dtype;
     FileNode node;
     node.name = input.name;
