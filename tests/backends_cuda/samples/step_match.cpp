@@ -22,8 +22,22 @@ using namespace gpunn::cuda_tiled;
 
 constexpr StepLimits kLimits{.shared = 227 * 1024 - kStepStaticBytes, .multiprocessors = 132};
 
+std::unique_ptr<Kernel> create_nothing(const OpDesc& /*desc*/) {
+  return make_kernel(
+      [](Stream& /*stream*/, const OpArgs& /*args*/) { throw Failure(GPUNN_UNSUPPORTED, "the sample runs nothing"); });
+}
+
+// Convolutions of half precision are served here, since the base serves them on some processors only and the plan
+// converts their tensors on all others.
+Support query_half(const OpDesc& desc) { return has_half(desc) ? Support::yes() : Support::no("the base runs it"); }
+
 class TestDevice final : public HostDevice {
  public:
+  TestDevice() {
+    for (const int32_t op : {GPUNN_OP_CONV2D, GPUNN_OP_CONV2D_BACKWARD_DATA, GPUNN_OP_CONV2D_BACKWARD_FILTER}) {
+      add(op, {.query = query_half, .create = create_nothing, .half = true, .channels_last = true});
+    }
+  }
   SubgraphSupport query_subgraph(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
     const gpunn::backends::NormSubgraph norm = gpunn::backends::match_convolution_norm(desc, first, limit);
     if (norm.ops > 0 && has_half(desc.op(first))) {
