@@ -22,10 +22,10 @@ using namespace gpunn::cuda_tiled;
 
 constexpr StepLimits kLimits{.shared = 227 * 1024 - kStepStaticBytes, .multiprocessors = 132};
 
-std::unique_ptr<Kernel> create_nothing(const OpDesc& /*desc*/) {
-  return make_kernel(
-      [](Stream& /*stream*/, const OpArgs& /*args*/) { throw Failure(GPUNN_UNSUPPORTED, "the sample runs nothing"); });
-}
+// What a kernel and a subgraph do.
+constexpr auto run_nothing = [](Stream& /*stream*/, const auto& /*args*/) {
+  throw Failure(GPUNN_UNSUPPORTED, "the sample runs nothing");
+};
 
 // Convolutions of half precision are served here, since the base serves them on some processors only and the plan
 // converts their tensors on all others.
@@ -35,7 +35,10 @@ class TestDevice final : public HostDevice {
  public:
   TestDevice() {
     for (const int32_t op : {GPUNN_OP_CONV2D, GPUNN_OP_CONV2D_BACKWARD_DATA, GPUNN_OP_CONV2D_BACKWARD_FILTER}) {
-      add(op, {.query = query_half, .create = create_nothing, .half = true, .channels_last = true});
+      add(op, {.query = query_half,
+               .create = [](const OpDesc& /*desc*/) { return make_kernel(run_nothing); },
+               .half = true,
+               .channels_last = true});
     }
   }
   SubgraphSupport query_subgraph(const ProgramDesc& desc, std::size_t first, std::size_t limit) {
@@ -67,9 +70,7 @@ class TestDevice final : public HostDevice {
   void abort_ranks() noexcept {}
   void leave_ranks() noexcept { world_ = 1; }
   std::unique_ptr<Subgraph> create_subgraph(const ProgramDesc& /*desc*/, std::size_t /*first*/, std::size_t /*count*/) {
-    return make_subgraph([](Stream& /*stream*/, const SubgraphArgs& /*args*/) {
-      throw Failure(GPUNN_UNSUPPORTED, "the sample runs nothing");
-    });
+    return make_subgraph(run_nothing);
   }
 
  private:
