@@ -17,9 +17,9 @@
 #include <cblas.h>
 #include <unistd.h>
 
-#include "gemm.hpp"
 #include "isa.hpp"
-#include "parallel.hpp"
+#include "products/gemm.hpp"
+#include "threads/parallel.hpp"
 
 // Of OpenBLAS, not of cblas.h where that is another library's.
 extern "C" void openblas_set_num_threads(int threads);

@@ -10,7 +10,7 @@
 
 #include <omp.h>
 
-#include "parallel.hpp"
+#include "threads/parallel.hpp"
 
 namespace {
 

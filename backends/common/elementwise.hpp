@@ -1,4 +1,4 @@
-// SCALE, AXPBY, CLAMP, FILL, activations and their gradients.
+// Element-wise ops without broadcasting, and FILL.
 #pragma once
 
 #include <algorithm>
@@ -18,55 +18,6 @@ inline int64_t map_size(const OpDesc& desc) {
     require(x.rank == y.rank && std::equal(x.dim, x.dim + x.rank, y.dim), "inputs and output must have one shape");
   }
   return plugin::element_count(y);
-}
-
-struct Scale {
-  int64_t n = 0;
-  float factor = 0.0F;
-};
-
-inline Scale scale_of(const OpDesc& desc) {
-  return {.n = map_size(desc), .factor = desc.attrs<gpunn_scale_attrs>().factor};
-}
-
-struct Axpby {
-  int64_t n = 0;
-  float alpha = 0.0F;
-  float beta = 0.0F;
-};
-
-inline Axpby axpby_of(const OpDesc& desc) {
-  const auto attrs = desc.attrs<gpunn_axpby_attrs>();
-  return {.n = map_size(desc), .alpha = attrs.alpha, .beta = attrs.beta};
-}
-
-struct Clamp {
-  int64_t n = 0;
-  float low = 0.0F;
-  float high = 0.0F;  // not below low, and neither is NaN
-};
-
-inline Clamp clamp_of(const OpDesc& desc) {
-  const auto attrs = desc.attrs<gpunn_clamp_attrs>();
-  return {.n = map_size(desc), .low = attrs.low, .high = attrs.high};
-}
-
-struct LeakyRelu {
-  int64_t n = 0;
-  float slope = 0.0F;
-};
-
-inline LeakyRelu leaky_relu_of(const OpDesc& desc) {
-  return {.n = map_size(desc), .slope = desc.attrs<gpunn_leaky_relu_attrs>().slope};
-}
-
-struct Gelu {
-  int64_t n = 0;
-  bool tanh = false;  // by tanh, else by erf
-};
-
-inline Gelu gelu_of(const OpDesc& desc) {
-  return {.n = map_size(desc), .tanh = desc.attrs<gpunn_gelu_attrs>().tanh != 0};
 }
 
 struct Fill {

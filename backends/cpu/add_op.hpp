@@ -18,8 +18,8 @@
 #include <utility>
 
 #include "common/requirements.hpp"
-#include "parallel.hpp"
-#include "simd/half.hpp"
+#include "simd/lanes/half.hpp"
+#include "threads/parallel.hpp"
 
 namespace gpunn::cpu {
 

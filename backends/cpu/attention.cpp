@@ -8,11 +8,11 @@
 #include <type_traits>
 
 #include "add_op.hpp"
-#include "grain.hpp"
 #include "kernels.hpp"
-#include "parallel.hpp"
+#include "products/strided_product.hpp"
 #include "simd/attention.hpp"
-#include "strided_product.hpp"
+#include "threads/grain.hpp"
+#include "threads/parallel.hpp"
 
 namespace gpunn::cpu {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 // A block of scores is 64 KiB at most, and a block of keys takes no more than this, so that both stay in the
 // second-level cache.
 constexpr int64_t kMostInBlock = 128;
-constexpr int64_t kBlockFloats = 32768;
+constexpr int64_t kScoreBlockFloats = 32768;
 
 struct AttentionPlan {
   Attention shape;
@@ -97,7 +97,7 @@ AttentionPlan make_plan(const OpDesc& desc, int threads) {
                      .products = &GPUNN_SELECT_ISA(gemm_kernels),
                      .kernels = &GPUNN_SELECT_ISA(attention_kernels),
                      .threads = threads};
-  const int64_t most = std::clamp<int64_t>(kBlockFloats / shape.width, 16, kMostInBlock);
+  const int64_t most = std::clamp<int64_t>(kScoreBlockFloats / shape.width, 16, kMostInBlock);
   plan.query_block = std::max<int64_t>(even_block(shape.queries, most), 1);
   plan.key_block = even_block(shape.keys, most);
   plan.width = round_up(shape.width, plan.products->lanes);

@@ -7,10 +7,10 @@
 
 #include "add_op.hpp"
 #include "common/batch.hpp"
-#include "grain.hpp"
 #include "kernels.hpp"
-#include "parallel.hpp"
 #include "simd/random.hpp"
+#include "threads/grain.hpp"
+#include "threads/parallel.hpp"
 
 namespace gpunn::cpu {
 namespace {

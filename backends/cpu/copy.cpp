@@ -10,8 +10,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "grain.hpp"
-#include "parallel.hpp"
+#include "threads/grain.hpp"
+#include "threads/parallel.hpp"
 
 namespace gpunn::cpu {
 namespace {

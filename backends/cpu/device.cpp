@@ -6,8 +6,8 @@
 
 #include "isa.hpp"
 #include "kernels.hpp"
-#include "parallel.hpp"
 #include "subgraphs/fused_norm.hpp"
+#include "threads/parallel.hpp"
 
 namespace gpunn::cpu {
 namespace {

@@ -14,7 +14,7 @@
 //
 // A file of simd/ includes nothing of the standard library but <cstdint> and <cstddef>, and defines everything in
 // namespace GPUNN_ISA: an inline function under one name compiled for AVX-512 could otherwise be the copy that the
-// linker keeps for the whole binary. simd/vec.hpp has the vector type of the variant.
+// linker keeps for the whole binary. simd/lanes/vec.hpp has the vector type of the variant.
 #pragma once
 
 #include <string>

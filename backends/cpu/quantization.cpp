@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "add_op.hpp"
-#include "constant_filter.hpp"
-#include "grain.hpp"
+#include "convolution/constant_filter.hpp"
+#include "convolution/quantized_convolution.hpp"
 #include "int8/int8_products.hpp"
 #include "kernels.hpp"
-#include "parallel.hpp"
-#include "quantized_convolution.hpp"
 #include "simd/int8.hpp"
+#include "threads/grain.hpp"
+#include "threads/parallel.hpp"
 
 namespace gpunn::cpu {
 namespace {

@@ -13,9 +13,9 @@
 
 #include "add_op.hpp"
 #include "common/random.hpp"
-#include "grain.hpp"
 #include "kernels.hpp"
-#include "parallel.hpp"
+#include "threads/grain.hpp"
+#include "threads/parallel.hpp"
 
 namespace gpunn::cpu {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "add_op.hpp"
-#include "grain.hpp"
-#include "parallel.hpp"
+#include "threads/grain.hpp"
+#include "threads/parallel.hpp"
 
 namespace gpunn::cpu {
 

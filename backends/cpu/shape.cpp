@@ -10,9 +10,9 @@
 
 #include "add_op.hpp"
 #include "copy.hpp"
-#include "grain.hpp"
 #include "kernels.hpp"
-#include "parallel.hpp"
+#include "threads/grain.hpp"
+#include "threads/parallel.hpp"
 
 namespace gpunn::cpu {
 namespace {

@@ -1,15 +1,25 @@
-// SCALE, AXPBY, CLAMP, FILL, RELU, LEAKY_RELU, SIGMOID, TANH, GELU, SILU and their gradients. One thread computes one
-// element.
+// The element-wise ops, with broadcasting, and FILL. One thread computes one element of y.
 //
 // Neighbouring threads compute neighbouring elements, so the 32 threads of a warp read 128 contiguous bytes: the
 // accesses are coalesced. No number is used twice, so the time is that of moving the bytes, even for erf and tanh. The
 // next version would move 16 bytes a thread instead of 4, for fewer instructions and more loads in flight. Best is no
 // separate kernel at all: an elementwise op costs least at the end of the kernel before it.
 //
-// A function object defines the operation on an element, so that one kernel serves all ops.
+// With a broadcast operand each thread splits its index with one division a dimension, which costs more than the
+// arithmetic. The repeated numbers come from the cache. The next version would divide by multiplying, and keep one row
+// of the broadcast operand in each thread block.
+//
+// A function object defines the operation on an element, so that one kernel serves all ops: those of
+// gpunn/op_formulas.inc.
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "common/broadcast.hpp"
 #include "common/elementwise.hpp"
 #include "cuda_common/add_op.hpp"
 #include "cuda_common/floating.hpp"
+#include "cuda_common/formulas.cuh"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"
 
@@ -18,177 +28,71 @@ namespace {
 
 using namespace cuda;
 
-template <class T, class F>
-__global__ void map(F f, const T* x, T* y, int64_t n) {
+template <class F, class T, class... Operand>
+__global__ void map(F f, int64_t n, T* y, const Operand*... x) {
   const int64_t i = thread_index();
-  if (i < n) y[i] = static_cast<T>(f(static_cast<float>(x[i])));
+  if (i < n) y[i] = static_cast<T>(f(static_cast<float>(x[i])...));
 }
 
-template <class T, class F>
-__global__ void map_two(F f, const T* a, const T* b, T* y, int64_t n) {
+// Where element i of y finds its operand.
+__device__ int64_t offset_of(const Broadcast& plan, std::size_t operand, int64_t i) {
+  int64_t offset = 0;
+  for (int32_t k = plan.rank - 1; k > 0; --k) {
+    offset += i % plan.dim[k] * plan.stride[operand][k];
+    i /= plan.dim[k];
+  }
+  return offset + i * plan.stride[operand][0];
+}
+
+template <class F, class T, std::size_t... k>
+__device__ void map_element(const F& f, const Broadcast& plan, T* y, const T* const (&x)[sizeof...(k)], int64_t i,
+                            std::index_sequence<k...> /*operands*/) {
+  y[i] = static_cast<T>(f(static_cast<float>(x[k][offset_of(plan, k, i)])...));
+}
+
+template <class F, class T, class... Operand>
+__global__ void map_broadcast(F f, Broadcast plan, T* y, const Operand*... x) {
   const int64_t i = thread_index();
-  if (i < n) y[i] = static_cast<T>(f(static_cast<float>(a[i]), static_cast<float>(b[i])));
+  if (i < plan.n) map_element(f, plan, y, {x...}, i, std::index_sequence_for<Operand...>());
 }
 
-__device__ float sigmoid_of(float x) { return 1.0F / (1.0F + expf(-x)); }
-
-struct Times {
-  float factor;
-  __device__ float operator()(float x) const { return factor * x; }
+template <int32_t op>
+struct Elementwise {
+  Broadcast loops;
+  formulas::Formula<op> formula;
 };
 
-struct WeightedSum {
-  float alpha, beta;
-  __device__ float operator()(float a, float b) const { return alpha * a + beta * b; }
-};
+template <int32_t op>
+Elementwise<op> elementwise_of(const OpDesc& desc) {
+  return {.loops = broadcast_of(desc), .formula = {desc.attrs<plugin::OpAttrs<op>>()}};
+}
 
-// Not fminf and fmaxf, which drop a NaN.
-struct Within {
-  float low, high;
-  __device__ float operator()(float x) const {
-    const float raised = x < low ? low : x;
-    return raised > high ? high : raised;
+template <class T, std::size_t>
+using Repeated = T;
+
+template <class T, int32_t op, std::size_t... k>
+void run_operands(const Elementwise<op>& plan, cudaStream_t stream, const OpArgs& args,
+                  std::index_sequence<k...> /*operands*/) {
+  using F = formulas::Formula<op>;
+  const Broadcast& loops = plan.loops;
+  const bool broadcast = loops.rank > 1 || ((loops.stride[k][0] != 1) || ...);
+  if (broadcast) {
+    launch(map_broadcast<F, T, Repeated<T, k>...>, thread_each(loops.n), stream, plan.formula, loops, args.out<T>(0),
+           args.in<T>(k)...);
+  } else {
+    launch(map<F, T, Repeated<T, k>...>, thread_each(loops.n), stream, plan.formula, loops.n, args.out<T>(0),
+           args.in<T>(k)...);
   }
-};
-
-struct Relu {
-  __device__ float operator()(float x) const { return x < 0.0F ? 0.0F : x; }
-};
-
-struct ReluBackward {
-  __device__ float operator()(float dy, float y) const { return y > 0.0F ? dy : 0.0F; }
-};
-
-struct Leaky {
-  float slope;
-  __device__ float operator()(float x) const { return x > 0.0F ? x : slope * x; }
-};
-
-struct LeakyBackward {
-  float slope;
-  __device__ float operator()(float dy, float x) const { return x > 0.0F ? dy : slope * dy; }
-};
-
-struct Sigmoid {
-  __device__ float operator()(float x) const { return sigmoid_of(x); }
-};
-
-struct SigmoidBackward {
-  __device__ float operator()(float dy, float y) const { return dy * y * (1.0F - y); }
-};
-
-struct Tanh {
-  __device__ float operator()(float x) const { return tanhf(x); }
-};
-
-struct TanhBackward {
-  __device__ float operator()(float dy, float y) const { return dy * (1.0F - y * y); }
-};
-
-struct Silu {
-  __device__ float operator()(float x) const { return x * sigmoid_of(x); }
-};
-
-struct SiluBackward {
-  __device__ float operator()(float dy, float x) const {
-    const float s = sigmoid_of(x);
-    return dy * (s * (1.0F + x * (1.0F - s)));
-  }
-};
-
-struct GeluByErf {
-  __device__ float operator()(float x) const { return x * normcdff(x); }
-};
-
-struct GeluByErfBackward {
-  __device__ float operator()(float dy, float x) const {
-    const float density = 0.3989422804F * expf(-0.5F * x * x);
-    return dy * (normcdff(x) + x * density);
-  }
-};
-
-constexpr float kRootOfTwoByPi = 0.7978845608F;
-constexpr float kCubic = 0.044715F;
-
-// Beyond 16 the gate is 0 or 1, and x^3 could overflow. This way round a NaN passes.
-__device__ float within_reach(float x) {
-  const float above = x < -16.0F ? -16.0F : x;
-  return above > 16.0F ? 16.0F : above;
 }
 
-// (1 + tanh(u)) / 2 is sigmoid(2 u).
-__device__ float tanh_gate(float x) {
-  const float near = within_reach(x);
-  return sigmoid_of(2.0F * kRootOfTwoByPi * (near + kCubic * near * near * near));
+template <class F>
+constexpr std::size_t operands_of() {
+  return std::is_invocable_v<F, float> ? 1 : std::is_invocable_v<F, float, float> ? 2 : 3;
 }
 
-struct GeluByTanh {
-  __device__ float operator()(float x) const { return x * tanh_gate(x); }
-};
-
-struct GeluByTanhBackward {
-  __device__ float operator()(float dy, float x) const {
-    const float gate = tanh_gate(x), near = within_reach(x);
-    const float slope = 2.0F * kRootOfTwoByPi * (1.0F + 3.0F * kCubic * near * near);
-    return dy * (gate + x * (gate * (1.0F - gate) * slope));
-  }
-};
-
-template <class T, class F>
-void launch_map(F f, int64_t n, cudaStream_t stream, const OpArgs& args) {
-  launch(map<T, F>, thread_each(n), stream, f, args.in<T>(0), args.out<T>(0), n);
-}
-
-template <class T, class F>
-void launch_map_two(F f, int64_t n, cudaStream_t stream, const OpArgs& args) {
-  launch(map_two<T, F>, thread_each(n), stream, f, args.in<T>(0), args.in<T>(1), args.out<T>(0), n);
-}
-
-template <class T, class F>
-void run(int64_t n, cudaStream_t stream, const OpArgs& args) {
-  launch_map<T>(F{}, n, stream, args);
-}
-
-template <class T, class F>
-void run_elementwise_backward(int64_t n, cudaStream_t stream, const OpArgs& args) {
-  launch_map_two<T>(F{}, n, stream, args);
-}
-
-template <class T>
-void run_scale(const Scale& op, cudaStream_t stream, const OpArgs& args) {
-  launch_map<T>(Times{op.factor}, op.n, stream, args);
-}
-
-template <class T>
-void run_axpby(const Axpby& op, cudaStream_t stream, const OpArgs& args) {
-  launch_map_two<T>(WeightedSum{op.alpha, op.beta}, op.n, stream, args);
-}
-
-template <class T>
-void run_clamp(const Clamp& op, cudaStream_t stream, const OpArgs& args) {
-  launch_map<T>(Within{op.low, op.high}, op.n, stream, args);
-}
-
-template <class T>
-void run_leaky_relu(const LeakyRelu& op, cudaStream_t stream, const OpArgs& args) {
-  launch_map<T>(Leaky{op.slope}, op.n, stream, args);
-}
-
-template <class T>
-void run_leaky_relu_backward(const LeakyRelu& op, cudaStream_t stream, const OpArgs& args) {
-  launch_map_two<T>(LeakyBackward{op.slope}, op.n, stream, args);
-}
-
-template <class T>
-void run_gelu(const Gelu& op, cudaStream_t stream, const OpArgs& args) {
-  if (op.tanh) return launch_map<T>(GeluByTanh{}, op.n, stream, args);
-  launch_map<T>(GeluByErf{}, op.n, stream, args);
-}
-
-template <class T>
-void run_gelu_backward(const Gelu& op, cudaStream_t stream, const OpArgs& args) {
-  if (op.tanh) return launch_map_two<T>(GeluByTanhBackward{}, op.n, stream, args);
-  launch_map_two<T>(GeluByErfBackward{}, op.n, stream, args);
+template <class T, int32_t op>
+void run_elementwise(const Elementwise<op>& plan, cudaStream_t stream, const OpArgs& args) {
+  run_operands<T>(plan, stream, args, std::make_index_sequence<operands_of<formulas::Formula<op>>()>());
 }
 
 template <class T>
@@ -220,38 +124,17 @@ void run_fill(const Fill& plan, cudaStream_t stream, const OpArgs& args) {
 }  // namespace
 
 void add_elementwise_kernels(plugin::Device& device) {
-  add_op(device, GPUNN_OP_SCALE, "scale", scale_of, each_floating([](auto x) { return run_scale<decltype(x)>; }),
-         Dtypes::floating);
-  add_op(device, GPUNN_OP_AXPBY, "axpby", axpby_of, each_floating([](auto x) { return run_axpby<decltype(x)>; }),
-         Dtypes::floating);
-  add_op(device, GPUNN_OP_CLAMP, "clamp", clamp_of, each_floating([](auto x) { return run_clamp<decltype(x)>; }),
-         Dtypes::floating);
-  add_op(device, GPUNN_OP_FILL, "fill", fill_of, run_fill);
-  add_op(device, GPUNN_OP_RELU, "relu", map_size, each_floating([](auto x) { return run<decltype(x), Relu>; }),
-         Dtypes::floating);
-  add_op(device, GPUNN_OP_RELU_BACKWARD, "relu_backward", map_size,
-         each_floating([](auto x) { return run_elementwise_backward<decltype(x), ReluBackward>; }), Dtypes::floating);
-  add_op(device, GPUNN_OP_LEAKY_RELU, "leaky_relu", leaky_relu_of,
-         each_floating([](auto x) { return run_leaky_relu<decltype(x)>; }), Dtypes::floating);
-  add_op(device, GPUNN_OP_LEAKY_RELU_BACKWARD, "leaky_relu_backward", leaky_relu_of,
-         each_floating([](auto x) { return run_leaky_relu_backward<decltype(x)>; }), Dtypes::floating);
-  add_op(device, GPUNN_OP_SIGMOID, "sigmoid", map_size, each_floating([](auto x) { return run<decltype(x), Sigmoid>; }),
-         Dtypes::floating);
-  add_op(device, GPUNN_OP_SIGMOID_BACKWARD, "sigmoid_backward", map_size,
-         each_floating([](auto x) { return run_elementwise_backward<decltype(x), SigmoidBackward>; }),
-         Dtypes::floating);
-  add_op(device, GPUNN_OP_TANH, "tanh", map_size, each_floating([](auto x) { return run<decltype(x), Tanh>; }),
-         Dtypes::floating);
-  add_op(device, GPUNN_OP_TANH_BACKWARD, "tanh_backward", map_size,
-         each_floating([](auto x) { return run_elementwise_backward<decltype(x), TanhBackward>; }), Dtypes::floating);
-  add_op(device, GPUNN_OP_GELU, "gelu", gelu_of, each_floating([](auto x) { return run_gelu<decltype(x)>; }),
-         Dtypes::floating);
-  add_op(device, GPUNN_OP_GELU_BACKWARD, "gelu_backward", gelu_of,
-         each_floating([](auto x) { return run_gelu_backward<decltype(x)>; }), Dtypes::floating);
-  add_op(device, GPUNN_OP_SILU, "silu", map_size, each_floating([](auto x) { return run<decltype(x), Silu>; }),
-         Dtypes::floating);
-  add_op(device, GPUNN_OP_SILU_BACKWARD, "silu_backward", map_size,
-         each_floating([](auto x) { return run_elementwise_backward<decltype(x), SiluBackward>; }), Dtypes::floating);
+#define GPUNN_FORMULA(op, parameters, ...)                                                                    \
+  add_op(device, GPUNN_OP_##op, #op, elementwise_of<GPUNN_OP_##op>,                                           \
+         each_floating([](auto x) { return run_elementwise<decltype(x), GPUNN_OP_##op>; }), Dtypes::floating, \
+         Layouts::channels_last_too);
+#define GPUNN_FORMULA_PART(name, parameters, ...)
+#define GPUNN_UPDATE(op, parameters, ...)
+#include <gpunn/op_formulas.inc>
+#undef GPUNN_FORMULA
+#undef GPUNN_FORMULA_PART
+#undef GPUNN_UPDATE
+  add_op(device, GPUNN_OP_FILL, "FILL", fill_of, run_fill);
 }
 
 }  // namespace gpunn::cuda_naive

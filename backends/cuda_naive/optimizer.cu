@@ -11,6 +11,7 @@
 #include "block_tree.cuh"
 #include "common/optimizer.hpp"
 #include "cuda_common/add_op.hpp"
+#include "cuda_common/formulas.cuh"
 #include "cuda_common/launch.hpp"
 #include "kernels.hpp"
 
@@ -19,82 +20,57 @@ namespace {
 
 using namespace cuda;
 
-// The attributes are passed by value: arguments of a kernel lie in constant memory, which a warp reads at once when all
-// its threads want the same.
-__global__ void sgd(gpunn_sgd_attrs attrs, float* w, const float* g, const float* lr, float* velocity, int64_t n) {
+template <int32_t op>
+using Update = formulas::Formula<op>;
+
+// The formula, with its attributes, is passed by value: arguments of a kernel lie in constant memory, which a warp
+// reads at once when all its threads want the same.
+__global__ void sgd(Update<GPUNN_OP_SGD_UPDATE> update, float* w, const float* g, const float* lr, float* velocity,
+                    int64_t n) {
   const int64_t i = thread_index();
   if (i >= n) return;
-  const float weight_decay = i < attrs.decayed ? attrs.weight_decay : 0.0F;
-  const float gradient = g[i] + weight_decay * w[i];
-  float step = gradient;
-  if (velocity != nullptr) {
-    const float speed = attrs.momentum * velocity[i] + gradient;
-    velocity[i] = speed;
-    step = attrs.nesterov != 0 ? gradient + attrs.momentum * speed : speed;
-  }
-  w[i] -= *lr * step;
+  float speed = velocity != nullptr ? velocity[i] : 0.0F;
+  update(w[i], g[i], speed, *lr, formulas::decay_of(update.attrs, i));
+  if (velocity != nullptr) velocity[i] = speed;
 }
 
 // What grows with the step is the same for all parameters, and a power in f64 costs more than the rest of the update:
-// one thread computes it for its block, the others wait and read it from shared memory. In f64, because 1 - beta^t
-// loses every digit of f32 while t is small.
-__global__ void adam(gpunn_adam_attrs attrs, float* w, const float* g, const float* lr, const int64_t* step, float* m,
-                     float* v, int64_t n) {
+// one thread computes it for its block, the others wait and read it from shared memory.
+__global__ void adam(Update<GPUNN_OP_ADAM_UPDATE> update, float* w, const float* g, const float* lr,
+                     const int64_t* step, float* m, float* v, int64_t n) {
   __shared__ float correction1;
   __shared__ float correction2;
   if (threadIdx.x == 0) {
-    const double t = static_cast<double>(*step) + 1.0;
-    correction1 = static_cast<float>(1.0 / (1.0 - pow(static_cast<double>(attrs.beta1), t)));
-    correction2 = static_cast<float>(1.0 / (1.0 - pow(static_cast<double>(attrs.beta2), t)));
+    correction1 = formulas::adam_correction(update.attrs.beta1, *step);
+    correction2 = formulas::adam_correction(update.attrs.beta2, *step);
   }
   __syncthreads();  // before any thread leaves: all must arrive here
   const int64_t i = thread_index();
   if (i >= n) return;
-  const float weight_decay = i < attrs.decayed ? attrs.weight_decay : 0.0F;
-  const bool decoupled = attrs.decoupled != 0;
-  const float gradient = decoupled ? g[i] : g[i] + weight_decay * w[i];
-  const float keep = decoupled ? 1.0F - *lr * weight_decay : 1.0F;
-  const float first = attrs.beta1 * m[i] + (1.0F - attrs.beta1) * gradient;
-  const float second = attrs.beta2 * v[i] + (1.0F - attrs.beta2) * (gradient * gradient);
-  m[i] = first;
-  v[i] = second;
-  w[i] = keep * w[i] - *lr * (first * correction1) / (sqrtf(second * correction2) + attrs.epsilon);
+  const float decay = formulas::decay_of(update.attrs, i);
+  const float keep = update.attrs.decoupled != 0 ? formulas::kept(*lr, decay) : 1.0F;
+  update(w[i], g[i], m[i], v[i], *lr, decay, keep, correction1, correction2);
 }
 
-__global__ void rmsprop(gpunn_rmsprop_attrs attrs, float* w, const float* g, const float* lr, float* square,
-                        float* velocity, int64_t n) {
+__global__ void rmsprop(Update<GPUNN_OP_RMSPROP_UPDATE> update, float* w, const float* g, const float* lr,
+                        float* square, float* velocity, int64_t n) {
   const int64_t i = thread_index();
   if (i >= n) return;
-  const float weight_decay = i < attrs.decayed ? attrs.weight_decay : 0.0F;
-  const float gradient = g[i] + weight_decay * w[i];
-  const float mean = attrs.alpha * square[i] + (1.0F - attrs.alpha) * (gradient * gradient);
-  square[i] = mean;
-  float step = gradient / (sqrtf(mean) + attrs.epsilon);
-  if (velocity != nullptr) {
-    step += attrs.momentum * velocity[i];
-    velocity[i] = step;
-  }
-  w[i] -= *lr * step;
+  float speed = velocity != nullptr ? velocity[i] : 0.0F;
+  update(w[i], g[i], square[i], speed, *lr, formulas::decay_of(update.attrs, i));
+  if (velocity != nullptr) velocity[i] = speed;
 }
 
-__global__ void adagrad(gpunn_adagrad_attrs attrs, float* w, const float* g, const float* lr, float* sum, int64_t n) {
+__global__ void adagrad(Update<GPUNN_OP_ADAGRAD_UPDATE> update, float* w, const float* g, const float* lr, float* sum,
+                        int64_t n) {
   const int64_t i = thread_index();
-  if (i >= n) return;
-  const float weight_decay = i < attrs.decayed ? attrs.weight_decay : 0.0F;
-  const float gradient = g[i] + weight_decay * w[i];
-  const float total = sum[i] + gradient * gradient;
-  sum[i] = total;
-  w[i] -= *lr * (gradient / (sqrtf(total) + attrs.epsilon));
+  if (i < n) update(w[i], g[i], sum[i], *lr, formulas::decay_of(update.attrs, i));
 }
 
-__global__ void lion(gpunn_lion_attrs attrs, float* w, const float* g, const float* lr, float* m, int64_t n) {
+__global__ void lion(Update<GPUNN_OP_LION_UPDATE> update, float* w, const float* g, const float* lr, float* m,
+                     int64_t n) {
   const int64_t i = thread_index();
-  if (i >= n) return;
-  const float keep = i < attrs.decayed ? 1.0F - *lr * attrs.weight_decay : 1.0F;
-  const float mixed = attrs.beta1 * m[i] + (1.0F - attrs.beta1) * g[i];
-  const float sign = mixed > 0.0F ? 1.0F : mixed < 0.0F ? -1.0F : mixed;  // of NaN, NaN
-  w[i] = keep * w[i] - *lr * sign;
-  m[i] = attrs.beta2 * m[i] + (1.0F - attrs.beta2) * g[i];
+  if (i < n) update(w[i], g[i], m[i], *lr, formulas::kept(*lr, formulas::decay_of(update.attrs, i)));
 }
 
 // The block walks over its part twice: for the norms, whose sums meet in the tree of block_tree.cuh and so have the
@@ -103,8 +79,9 @@ __global__ void lion(gpunn_lion_attrs attrs, float* w, const float* g, const flo
 // change is to have many blocks sum a part, with a second kernel that adds their sums in order.
 //
 // The offsets are data: place_in() keeps what they say within the arrays.
-__global__ void lars(gpunn_lars_attrs attrs, float* w, const float* g, const float* lr, float* velocity,
+__global__ void lars(Update<GPUNN_OP_LARS_UPDATE> update, float* w, const float* g, const float* lr, float* velocity,
                      const int64_t* offset, int64_t parts, int64_t n) {
+  const gpunn_lars_attrs& attrs = update.attrs;
   for (int64_t part = blockIdx.x; part < parts; part += gridDim.x) {
     const int64_t begin = place_in(n, offset[part]);
     const int64_t end = place_in(n, offset[part + 1]);
@@ -125,44 +102,41 @@ __global__ void lars(gpunn_lars_attrs attrs, float* w, const float* g, const flo
       }
     }
     for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
-      const float weight_decay = i < attrs.decayed ? attrs.weight_decay : 0.0F;
-      const float speed = attrs.momentum * velocity[i] + rate * (g[i] + weight_decay * w[i]);
-      velocity[i] = speed;
-      w[i] -= speed;
+      update(w[i], g[i], velocity[i], rate, formulas::decay_of(attrs, i));
     }
   }
 }
 
 void run_sgd(const Sgd& plan, cudaStream_t stream, const OpArgs& args) {
   auto* velocity = plan.attrs.momentum == 0.0F ? nullptr : args.out<float>(1);
-  launch(sgd, thread_each(plan.n), stream, plan.attrs, args.out<float>(0), args.in<float>(1), args.in<float>(2),
-         velocity, plan.n);
+  launch(sgd, thread_each(plan.n), stream, Update<GPUNN_OP_SGD_UPDATE>{plan.attrs}, args.out<float>(0),
+         args.in<float>(1), args.in<float>(2), velocity, plan.n);
 }
 
 void run_adam(const Adam& plan, cudaStream_t stream, const OpArgs& args) {
-  launch(adam, thread_each(plan.n), stream, plan.attrs, args.out<float>(0), args.in<float>(1), args.in<float>(2),
-         args.in<int64_t>(3), args.out<float>(1), args.out<float>(2), plan.n);
+  launch(adam, thread_each(plan.n), stream, Update<GPUNN_OP_ADAM_UPDATE>{plan.attrs}, args.out<float>(0),
+         args.in<float>(1), args.in<float>(2), args.in<int64_t>(3), args.out<float>(1), args.out<float>(2), plan.n);
 }
 
 void run_rmsprop(const Rmsprop& plan, cudaStream_t stream, const OpArgs& args) {
   auto* velocity = plan.attrs.momentum == 0.0F ? nullptr : args.out<float>(2);
-  launch(rmsprop, thread_each(plan.n), stream, plan.attrs, args.out<float>(0), args.in<float>(1), args.in<float>(2),
-         args.out<float>(1), velocity, plan.n);
+  launch(rmsprop, thread_each(plan.n), stream, Update<GPUNN_OP_RMSPROP_UPDATE>{plan.attrs}, args.out<float>(0),
+         args.in<float>(1), args.in<float>(2), args.out<float>(1), velocity, plan.n);
 }
 
 void run_adagrad(const Adagrad& plan, cudaStream_t stream, const OpArgs& args) {
-  launch(adagrad, thread_each(plan.n), stream, plan.attrs, args.out<float>(0), args.in<float>(1), args.in<float>(2),
-         args.out<float>(1), plan.n);
+  launch(adagrad, thread_each(plan.n), stream, Update<GPUNN_OP_ADAGRAD_UPDATE>{plan.attrs}, args.out<float>(0),
+         args.in<float>(1), args.in<float>(2), args.out<float>(1), plan.n);
 }
 
 void run_lion(const Lion& plan, cudaStream_t stream, const OpArgs& args) {
-  launch(lion, thread_each(plan.n), stream, plan.attrs, args.out<float>(0), args.in<float>(1), args.in<float>(2),
-         args.out<float>(1), plan.n);
+  launch(lion, thread_each(plan.n), stream, Update<GPUNN_OP_LION_UPDATE>{plan.attrs}, args.out<float>(0),
+         args.in<float>(1), args.in<float>(2), args.out<float>(1), plan.n);
 }
 
 void run_lars(const Lars& plan, cudaStream_t stream, const OpArgs& args) {
-  launch(lars, tree_each(plan.parts, plan.n), stream, plan.attrs, args.out<float>(0), args.in<float>(1),
-         args.in<float>(2), args.out<float>(1), args.in<int64_t>(4), plan.parts, plan.n);
+  launch(lars, tree_each(plan.parts, plan.n), stream, Update<GPUNN_OP_LARS_UPDATE>{plan.attrs}, args.out<float>(0),
+         args.in<float>(1), args.in<float>(2), args.out<float>(1), args.in<int64_t>(4), plan.parts, plan.n);
 }
 
 }  // namespace

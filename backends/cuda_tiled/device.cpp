@@ -11,7 +11,7 @@
 #include "subgraphs/dense_gradient.hpp"
 #include "subgraphs/gradient_norm.hpp"
 #include "subgraphs/pooling.hpp"
-#include "subgraphs/step_subgraph.hpp"
+#include "subgraphs/step/step.hpp"
 
 namespace gpunn::cuda_tiled {
 

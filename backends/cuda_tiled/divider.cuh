@@ -44,7 +44,7 @@ struct Divider {
   }
 };
 
-// n / d for n and d below 2^16, without the shift: the fused steps divide in loops (divide() in step_shared.cuh).
+// n / d for n and d below 2^16, without the shift: the fused steps divide in loops (divide() in step/shared.cuh).
 struct Divisor {
   uint32_t magic = 0;
   uint32_t whole = 0;  // all bits where d is 1

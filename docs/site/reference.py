@@ -2,7 +2,8 @@
 
     python3 docs/site/reference.py GPUNN       what is not documented; the exit code is 1 if anything is
 
-The pages are made when the site is built, so that they are always those of the sources. GPUNN is the program.
+The pages are made when the site is built, so that they are always those of the sources. GPUNN is the program. The
+Python package beside it in the build tree has the types of gpunn._core; without it the page of Python lacks these.
 """
 
 import ast
@@ -15,6 +16,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[2] / "python" / "tools"))
+import generate_ops  # noqa: E402
+
 import headers  # noqa: E402
 
 Definition = ast.FunctionDef | ast.ClassDef
@@ -28,6 +32,7 @@ class Reference:
 
     def __init__(self, root: Path, program: str) -> None:
         self.root, self.program = root, program
+        self.types = Path(program).resolve().parents[1] / "python" / "gpunn" / "_core.pyi"
         self.missing: list[str] = []
         self.pages = {
             "reference/verbs.md": self.verbs(),
@@ -81,18 +86,17 @@ class Reference:
     def ops(self) -> str:
         catalogue = (self.root / "api/include/gpunn/op_list.inc").read_text()
         rules = headers.comment_text(catalogue[: catalogue.index("*/") + 2].splitlines())
-        catalogued = (self.root / "runtime/eager/catalogue.cpp").read_text()
-        summaries = {
-            name: re.sub(r'"\s*"', "", text)
-            for name, text in re.findall(r'\{GPUNN_OP_(\w+),\s*"((?:[^"]|"\s*")*)"\}', catalogued)
-        }
-        functions = {one.name: one for one in self.module("ops/_functions.py").body if isinstance(one, ast.FunctionDef)}
+        described = generate_ops.catalogue(self.program)
+        summaries = {one["name"].upper(): one["summary"] for one in described}
+        formulas = {one["name"].upper(): one["formula"] for one in described}
+        made = ast.parse(generate_ops.text(described))
+        functions = {one.name: one for one in made.body if isinstance(one, ast.FunctionDef)}
         text = (
             "# Ops\n\nThe ops that backends run. A backend has a kernel for each op, or leaves it to its base; [Writing"
             f" a backend](../writing-a-backend.md) says how.\n\n{prose(rules)}\n\n"
         )
         comment = ""
-        pattern = r'(/\*(?:(?!\*/).)*\*/)|GPUNN_OP\((\w+), (\d+), (\w+),\s*((?:"[^"]*"\s*)+)\)'
+        pattern = r'(/\*(?:(?!\*/).)*\*/)|GPUNN_OP\((\w+), (\d+), (\w+),\s*((?:"[^"]*"[\s,]*)+)\)'
         for said, name, number, attributes, _ in re.findall(pattern, catalogue[catalogue.index("*/") + 2 :], re.DOTALL):
             if said.startswith("/* ---"):
                 title = re.sub(r"\s*-+\s*$", "", headers.comment_text(said.splitlines()).strip(" -"))
@@ -106,10 +110,12 @@ class Reference:
             else:
                 summary, function = summaries.get(name, ""), functions.get(name.lower())
                 if not summary or not function:
-                    self.missing.append(f"op {name}: no summary in runtime/eager/catalogue.cpp")
+                    self.missing.append(f"op {name}: no summary in api/include/gpunn/op_list.inc")
                     continue
                 _, shown, *parts = self.docstring(ast.get_docstring(function) or "").split("\n\n")
                 about = [comment] if comment and comment.rstrip(".") not in summary else []
+                if formulas[name]:
+                    about.append(f"Formula: `{formulas[name]}`")
                 identity = f"Id {number}{'' if attributes == 'gpunn_no_attrs' else f', attributes `{attributes}`'}."
                 parts = ["\n".join(f"- {line}" for line in re.split(r"\n(?=`)", one)) for one in parts]
                 text += f"### {name}\n\n" + "\n\n".join([summary + ".", *about, shown, *parts, identity]) + "\n\n"
@@ -133,7 +139,7 @@ class Reference:
         """The section of a header: its comment and its symbols."""
         path = f"{folder}/{name}"
         header = headers.parse(path, (self.root / path).read_text())
-        lacking = [] if name == "op_attrs.h" else headers.undocumented(header)  # the catalogue says which op has them
+        lacking = [] if name == "op_attrs.h" else headers.undocumented(header)  # op_attrs.inc says what they are
         self.missing += [f"{path}:{one.line}: {one.name} has no comment" for one in lacking]
         language = "c" if name.endswith(".h") else "cpp"
         text = f"{'#' * level} `<gpunn/{name}>`\n\n" + (f"{prose(header.comment)}\n\n" if header.comment else "")
@@ -180,12 +186,30 @@ class Reference:
             "# Plugin API\n\nThe contract between gpunn and a backend, in C, and its C++ form for authors of backends."
             " [Writing a backend](../writing-a-backend.md) explains it.\n\n"
             + "".join(self.header(folder, name) for name in names)
+            + self.attributes()
         )
+
+    def attributes(self) -> str:
+        """The attribute structs, as op_attrs.h makes them."""
+        rows = (self.root / "api/include/gpunn/op_attrs.inc").read_text()
+        text = "## `<gpunn/op_attrs.inc>`\n\n"
+        pattern = r"(/\*(?:(?!\*/).)*\*/\n)?GPUNN_ATTRS\((\w+)\)\n(.*?)GPUNN_ATTRS_END"
+        for said, name, members in re.findall(pattern, rows, re.DOTALL):
+            text += f"### `{name}`\n\n"
+            if said:
+                text += prose(headers.comment_text(said.splitlines())) + "\n\n"
+            text += f"```c\ntypedef struct {name} {{\n  uint32_t struct_size;\n"
+            member = r'GPUNN_(?:ATTR\((\w+), (\w+), (\S*),.*?"([^"]*)"[^"]*?\)|UNNAMED\((\w+), (\w+)\))\n'
+            for kind, one, extent, about, plain, hidden in re.findall(member, members, re.DOTALL):
+                text += f"  {kind or plain} {one or hidden}{extent};" + (f" /* {about} */" if about else "") + "\n"
+            text += f"}} {name};\n```\n\n"
+        return text
 
     # --- Python ---
 
     def module(self, name: str) -> ast.Module:
-        return ast.parse((self.root / "python/gpunn" / name).read_text())
+        file = self.types if name == self.types.name else self.root / "python/gpunn" / name
+        return ast.parse(file.read_text())
 
     def exported(self) -> dict[str, tuple[str, ...]]:
         """The names of the package by the module that has them."""
@@ -207,8 +231,7 @@ class Reference:
     def python_api(self) -> str:
         titles = {
             "_core": "What trainings report",
-            "_training": "Training",
-            "_run": "Runs",
+            "_run": "Training and runs",
             "_model": "Trained models",
             "_evaluation": "Evaluation",
             "_experiment": "Experiments",
@@ -228,7 +251,7 @@ class Reference:
         exported = self.exported()
         for module in sorted(exported, key=lambda one: list(titles).index(one) if one in titles else 99):
             names = [name for name in exported[module] if name != module]
-            if names:
+            if names and (module != "_core" or self.types.is_file()):
                 text += f"## {titles.get(module, module)}\n\n" + self.definitions(module, names, "gpunn")
         for module, title in (
             ("sklearn", "gpunn.sklearn"),

@@ -40,7 +40,13 @@ if TYPE_CHECKING:
     from gpunn._history import History as History
     from gpunn._model import Model as Model, load as load, predict as predict
     from gpunn._quantize import quantize as quantize
-    from gpunn._run import Run as Run, open_run as open_run
+    from gpunn._run import (
+        Run as Run,
+        TrainingInterrupted as TrainingInterrupted,
+        open_run as open_run,
+        resume as resume,
+        run as run,
+    )
     from gpunn._stylize import paint as paint, stylize as stylize
     from gpunn._tools import (
         bench as bench,
@@ -55,7 +61,6 @@ if TYPE_CHECKING:
         schedule as schedule,
         summary as summary,
     )
-    from gpunn._training import TrainingInterrupted as TrainingInterrupted, resume as resume, run as run
     from gpunn._weights import load_weights as load_weights
     from gpunn.callbacks import Callback as Callback, RunStart as RunStart, StopTraining as StopTraining
     from gpunn.layers import (
@@ -190,7 +195,7 @@ _LAZY: dict[str, tuple[str, ...]] = {
     "_history": ("History",),
     "_model": ("Model", "load", "predict"),
     "_quantize": ("quantize",),
-    "_run": ("Run", "open_run"),
+    "_run": ("Run", "TrainingInterrupted", "open_run", "resume", "run"),
     "_stylize": ("paint", "stylize"),
     "_tools": (
         "bench",
@@ -205,7 +210,6 @@ _LAZY: dict[str, tuple[str, ...]] = {
         "schedule",
         "summary",
     ),
-    "_training": ("TrainingInterrupted", "resume", "run"),
     "_weights": ("load_weights",),
     "callbacks": ("Callback", "RunStart", "StopTraining", "callbacks"),
     "errors": ("errors",),

@@ -1,28 +1,33 @@
-"""A run: the folder that a training wrote."""
+"""``gpunn.run`` and ``gpunn.resume``, and a run: the folder that a training wrote."""
 
 from __future__ import annotations
 
-import csv
-import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpunn import _core
+from gpunn._core import Experiment, RunResult
+from gpunn._experiment import ExperimentLike, PathLike, Settings, load_experiment, settings_of
+from gpunn._listener import Listener
 from gpunn._numbers import metric_text
-from gpunn.errors import MissingError
+from gpunn._progress import TrainingBar, is_shown
+from gpunn._records import by_column, epochs_of, require_run, steps_of
+from gpunn.callbacks import Callback
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from gpunn._core import RunResult
     from gpunn._evaluation import Evaluation
-    from gpunn._experiment import Settings
     from gpunn._model import Model
 
-PathLike = str | os.PathLike[str]
+_PROGRAM = Path(__file__).parent / "bin" / "gpunn"
+
+_Profile = tuple[str, int] | None
 
 
 class Run:
@@ -35,11 +40,7 @@ class Run:
         self.path = Path(path)
         self.result = result
         """What this process saw of the training; None of a run that was opened."""
-        if not (self.path / "resolved.yaml").is_file():
-            raise MissingError(
-                f"{self.path} is not a run folder: it has no resolved.yaml. gpunn.run() returns one, and 'runs' has "
-                "those of earlier trainings"
-            )
+        require_run(self.path)
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -71,31 +72,17 @@ class Run:
     @property
     def epochs(self) -> list[dict[str, float]]:
         """The record of each epoch: ``train_loss``, ``test_loss``, ``test_accuracy``, ``learning_rate``, ..."""
-        file = self.path / "metrics.csv"
-        if not file.is_file():
-            return []
-        with file.open(newline="", encoding="utf-8") as lines:
-            return [{key: _number(text) for key, text in row.items()} for row in csv.DictReader(lines)]
+        return epochs_of(self.path)
 
     @property
     def steps(self) -> list[dict[str, float]]:
         """The records between epochs, about ten of each: ``loss`` is the running mean of its epoch."""
-        file = self.path / "metrics.jsonl"
-        if not file.is_file():
-            return []
-        with file.open(encoding="utf-8") as lines:
-            records = [json.loads(line) for line in lines]
-        return [
-            {key: _value(value) for key, value in record.items() if key != "kind"}
-            for record in records
-            if record.get("kind") == "step"
-        ]
+        return steps_of(self.path)
 
     @property
     def metrics(self) -> dict[str, list[float]]:
         """The records of epochs, with a list for each column."""
-        rows = self.epochs
-        return {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
+        return by_column(self.epochs)
 
     @property
     def final(self) -> dict[str, float]:
@@ -135,8 +122,6 @@ class Run:
 
     def resume(self, **options: Any) -> Run:
         """``gpunn.resume(run, **options)``."""
-        from gpunn._training import resume
-
         return resume(self, **options)
 
     def report(self, file: PathLike | None = None) -> Path:
@@ -178,15 +163,117 @@ def open_run(path: PathLike) -> Run:
     return Run(path)
 
 
-def _number(text: str | None) -> float:
-    if not text:
-        return float("nan")
-    return int(text) if text.lstrip("-").isdigit() else float(text)
+class TrainingInterrupted(KeyboardInterrupt):
+    """Ctrl-C while training: the step was ended and a checkpoint written. ``run`` is the :class:`gpunn.Run`, and
+    ``gpunn.resume(error.run)`` goes on with it. A second Ctrl-C does not wait for the step."""
+
+    def __init__(self, message: str, run: Run) -> None:
+        super().__init__(message)
+        self.run = run
 
 
-def _value(recorded: Any) -> Any:
-    """JSON has null for an undefined metric, and "inf" for an infinite one."""
-    return float("nan") if recorded is None else float(recorded) if isinstance(recorded, str) else recorded
+def run(
+    experiment: ExperimentLike,
+    *,
+    backend: str | None = None,
+    set: Settings | None = None,
+    epochs: int | None = None,
+    steps: int | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    run_folder: PathLike | None = None,
+    runs: PathLike | None = None,
+    plugins: Sequence[PathLike] = (),
+    kernels: Sequence[str] = (),
+    callbacks: Sequence[Callback | Any] = (),
+    progress: bool | None = None,
+    profile: bool | PathLike = False,
+) -> Run:
+    """Trains an experiment in a new run folder.
+
+    experiment: the path of a YAML file, the name of a shipped experiment, YAML as text, or a dictionary of the same
+        keys.
+    backend: a plugin's name (``gpunn.plugins()`` lists them) or its file; None: the experiment's.
+    set: keys to change, as in ``{"optimizer.learning_rate": 0.1}``.
+    epochs, steps, seed, threads: the keys of ``training`` that are changed most; ``steps`` ends the training early.
+    run_folder: must not exist yet; None: ``<runs>/<name>/<time>``, with ``runs`` or else the experiment's.
+    plugins: files and folders to find backends in first. kernels: wanted by name, as ``"gemm:3"``.
+    callbacks: see :class:`gpunn.Callback`.
+    progress: whether a bar is shown; None: in a terminal and in a notebook.
+    profile: True, or the file of a trace: the time of each op is in ``run.result.profile``.
+
+    Raises :class:`ConfigError` before anything is trained, :class:`MissingError` where data, a plugin or a device is
+    not there, :class:`DivergedError` where the loss is not finite, and :class:`TrainingInterrupted`, a
+    KeyboardInterrupt, after Ctrl-C.
+    """
+    read = load_experiment(
+        experiment,
+        backend=backend,
+        set=set,
+        epochs=epochs,
+        steps=steps,
+        seed=seed,
+        threads=threads,
+        runs=runs,
+        plugins=plugins,
+        kernels=kernels,
+    )
+    folder = Path(run_folder) if run_folder is not None else ""
+    return _train(
+        lambda listener: _core.train(read, listener, folder, _profile(profile), _PROGRAM), read, callbacks, progress
+    )
+
+
+def resume(
+    run: PathLike | Run,
+    *,
+    backend: str | None = None,
+    set: Settings | None = None,
+    epochs: int | None = None,
+    keep_schedule: bool = False,
+    callbacks: Sequence[Callback | Any] = (),
+    progress: bool | None = None,
+    profile: bool | PathLike = False,
+) -> Run:
+    """Goes on from the last checkpoint of a run, in its folder, and reaches the weights of a run that was not
+    interrupted. ``epochs`` counts those that are done too. A schedule then extends over all of them; ``keep_schedule``
+    keeps the length that it has had. The other arguments are as for :func:`gpunn.run`."""
+    path = Path(run)
+    settings = settings_of(set, backend=backend, epochs=epochs)
+    return _train(
+        lambda listener: _core.resume(path, settings, listener, _profile(profile), _PROGRAM, keep_schedule),
+        None,
+        callbacks,
+        progress,
+    )
+
+
+def _profile(profile: bool | PathLike) -> _Profile:
+    if profile is False:
+        return None
+    return ("" if profile is True else os.path.abspath(profile), 20)
+
+
+def _train(
+    training: Callable[[Listener], RunResult],
+    experiment: Experiment | None,
+    callbacks: Sequence[Callback | Any],
+    progress: bool | None,
+) -> Run:
+    with ExitStack() as stack:
+        bar = stack.enter_context(TrainingBar()) if is_shown(progress) else None
+        listener = Listener(callbacks, bar)
+        try:
+            result = training(listener)
+        except KeyboardInterrupt:
+            if listener.path is None:
+                raise
+            raise TrainingInterrupted(
+                f"the training was interrupted; gpunn.resume({str(listener.path)!r}) goes on", Run(listener.path)
+            ) from None
+    done = Run(result.run, result=result)
+    listener.on_end(done)
+    return done
 
 
 def _shortened(rows: list[dict[str, float]], most: int = 20) -> list[dict[str, float]]:

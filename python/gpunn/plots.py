@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,19 +12,29 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gpunn._run import Run
+from gpunn._records import by_column, epochs_of, require_run
 from gpunn._weights import load_weights
 from gpunn.errors import UsageError
 
 if TYPE_CHECKING:
-    from gpunn._core import RaceReport
-    from gpunn._evaluation import Evaluation
+    from gpunn._core import ClassReport, RaceReport
     from gpunn._experiment import PathLike
+
+
+class HasConfusion(Protocol):
+    """A :class:`gpunn.Evaluation`."""
+
+    @property
+    def confusion(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def classes(self) -> Sequence[ClassReport]: ...
 
 
 def curves(run: PathLike, names: Sequence[str] | None = None, *, axes: Axes | None = None) -> Axes:
     """The records of a run by epoch; ``names``, by default the losses, are columns of ``run.metrics``."""
-    metrics = (run if isinstance(run, Run) else Run(run)).metrics
+    folder = Path(run)
+    require_run(folder)
+    metrics = by_column(epochs_of(folder))
     chosen = [name for name in metrics if name.endswith("loss")] if names is None else list(names)
     for name in chosen:
         if name not in metrics:
@@ -38,7 +48,7 @@ def curves(run: PathLike, names: Sequence[str] | None = None, *, axes: Axes | No
     return axes
 
 
-def confusion(evaluation: Evaluation, *, normalise: bool = True, axes: Axes | None = None) -> Axes:
+def confusion(evaluation: HasConfusion, *, normalise: bool = True, axes: Axes | None = None) -> Axes:
     """The confusion matrix; ``normalise``: as shares of the rows of a class."""
     matrix: npt.NDArray[Any] = evaluation.confusion
     if matrix.size == 0:

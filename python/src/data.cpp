@@ -13,9 +13,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "arrays.hpp"
-#include "errand.hpp"
-#include "record.hpp"
+#include "errands/errand.hpp"
+#include "values/arrays.hpp"
+#include "values/record.hpp"
 
 namespace gpunn::python {
 

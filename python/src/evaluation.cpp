@@ -12,11 +12,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "arrays.hpp"
-#include "listener.hpp"
-#include "record.hpp"
-#include "scores.hpp"
-#include "settings.hpp"
+#include "errands/listener.hpp"
+#include "values/arrays.hpp"
+#include "values/record.hpp"
+#include "values/scores.hpp"
+#include "values/settings.hpp"
 
 namespace gpunn::python {
 

@@ -10,7 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.hpp"
-#include "settings.hpp"
+#include "values/settings.hpp"
 
 namespace gpunn::python {
 

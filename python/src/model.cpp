@@ -16,11 +16,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "arrays.hpp"
-#include "errand.hpp"
-#include "record.hpp"
-#include "settings.hpp"
+#include "errands/errand.hpp"
 #include "shared_model.hpp"
+#include "values/arrays.hpp"
+#include "values/record.hpp"
+#include "values/settings.hpp"
 
 namespace gpunn::python {
 

@@ -20,11 +20,11 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "arrays.hpp"
 #include "bindings.hpp"
-#include "process.hpp"
-#include "settings.hpp"
+#include "errands/process.hpp"
 #include "shared_model.hpp"
+#include "values/arrays.hpp"
+#include "values/settings.hpp"
 
 namespace gpunn::python {
 

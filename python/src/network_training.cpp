@@ -11,10 +11,10 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
 
-#include "arrays.hpp"
-#include "errand.hpp"
-#include "listener.hpp"
+#include "errands/errand.hpp"
+#include "errands/listener.hpp"
 #include "network.hpp"
+#include "values/arrays.hpp"
 
 namespace gpunn::python {
 

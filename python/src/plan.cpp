@@ -6,10 +6,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "arrays.hpp"
-#include "errand.hpp"
-#include "record.hpp"
-#include "settings.hpp"
+#include "errands/errand.hpp"
+#include "values/arrays.hpp"
+#include "values/record.hpp"
+#include "values/settings.hpp"
 
 namespace gpunn::python {
 

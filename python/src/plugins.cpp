@@ -7,8 +7,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "errand.hpp"
-#include "record.hpp"
+#include "errands/errand.hpp"
+#include "values/record.hpp"
 
 namespace gpunn::python {
 

@@ -12,9 +12,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "listener.hpp"
-#include "record.hpp"
-#include "settings.hpp"
+#include "errands/listener.hpp"
+#include "values/record.hpp"
+#include "values/settings.hpp"
 
 namespace gpunn::python {
 

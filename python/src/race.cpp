@@ -7,8 +7,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "listener.hpp"
-#include "record.hpp"
+#include "errands/listener.hpp"
+#include "values/record.hpp"
 
 namespace gpunn::python {
 

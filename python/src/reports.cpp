@@ -10,8 +10,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "record.hpp"
-#include "scores.hpp"
+#include "values/record.hpp"
+#include "values/scores.hpp"
 
 namespace gpunn::python {
 

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "process.hpp"
+#include "errands/process.hpp"
 
 namespace gpunn::python {
 

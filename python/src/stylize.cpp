@@ -14,10 +14,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "errand.hpp"
-#include "record.hpp"
-#include "settings.hpp"
-#include "words.hpp"
+#include "errands/errand.hpp"
+#include "values/record.hpp"
+#include "values/settings.hpp"
+#include "values/words.hpp"
 
 namespace gpunn::python {
 

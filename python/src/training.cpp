@@ -10,9 +10,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.hpp"
-#include "errand.hpp"
-#include "listener.hpp"
-#include "settings.hpp"
+#include "errands/errand.hpp"
+#include "errands/listener.hpp"
+#include "values/settings.hpp"
 
 namespace gpunn::python {
 

@@ -8,13 +8,13 @@
 
 #include "bench/statistics.hpp"
 #include "config/checked_backends.hpp"
+#include "feed/evaluation_part.hpp"
 #include "fields/kind.hpp"
 #include "fields/values.hpp"
 #include "nn/model.hpp"
 #include "ops/op.hpp"
+#include "session/session.hpp"
 #include "tasks/task.hpp"
-#include "training/evaluation_part.hpp"
-#include "training/session.hpp"
 
 namespace gpunn {
 

@@ -6,10 +6,10 @@
 #include <limits>
 #include <thread>
 
-#include "training/augmentation.hpp"
-#include "training/batch_fill.hpp"
-#include "training/data_feed.hpp"
-#include "training/programs.hpp"
+#include "feed/batch_fill.hpp"
+#include "feed/data_feed.hpp"
+#include "program/augmentation.hpp"
+#include "program/programs.hpp"
 
 namespace gpunn {
 

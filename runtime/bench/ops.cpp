@@ -19,7 +19,7 @@
 #include "common/files.hpp"
 #include "common/text.hpp"
 #include "execution/backend.hpp"
-#include "execution/ceilings.hpp"
+#include "execution/measurement/ceilings.hpp"
 #include "ops/op.hpp"
 
 namespace gpunn {

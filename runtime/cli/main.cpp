@@ -5,9 +5,9 @@
 #include <exception>
 #include <string>
 
-#include "cli/output.hpp"
 #include "cli/parser/program.hpp"
-#include "cli/status_line.hpp"
+#include "cli/terminal/output.hpp"
+#include "cli/terminal/status_line.hpp"
 #include "common/system_call.hpp"
 
 int main(int argc, char** argv) {

@@ -1,4 +1,4 @@
-// A key of an experiment. Each room declares the keys of its own; config/experiment/ gathers them.
+// A key of an experiment. Each room declares the keys of its own; experiment/ gathers them.
 #pragma once
 
 #include <gpunn/parameter_group.hpp>

@@ -72,7 +72,7 @@ std::string expectation(const LayerKey& key) {
 const std::vector<std::string>& op_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> result = {
-#define GPUNN_OP(name, id, attributes, signature) #name,
+#define GPUNN_OP(name, id, attributes, signature, summary) #name,
 #include <gpunn/op_list.inc>
 #undef GPUNN_OP
     };

@@ -7,13 +7,13 @@
 #include <string_view>
 #include <utility>
 
-#include "data/arrays.hpp"
-#include "data/download.hpp"
-#include "data/locate.hpp"
-#include "data/own_data.hpp"
+#include "data/download/download.hpp"
+#include "data/download/locate.hpp"
 #include "data/registry.hpp"
-#include "data/room.hpp"
-#include "data/rows.hpp"
+#include "data/rows/arrays.hpp"
+#include "data/rows/own_data.hpp"
+#include "data/rows/room.hpp"
+#include "data/rows/rows.hpp"
 #include "data/statistics.hpp"
 #include "fields/kind.hpp"
 

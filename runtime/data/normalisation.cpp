@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/text.hpp"
-#include "data/rows.hpp"
+#include "data/rows/rows.hpp"
 #include "data/statistics.hpp"
 #include "fields/kind.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "common/text.hpp"
 #include "data/digits/digits.hpp"
-#include "data/mnist.hpp"
+#include "data/published/mnist.hpp"
 
 namespace gpunn::data {
 

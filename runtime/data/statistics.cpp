@@ -3,7 +3,7 @@
 
 #include <gpunn/data.hpp>
 
-#include "data/rows.hpp"
+#include "data/rows/rows.hpp"
 #include "fields/kind.hpp"
 #include "fields/moments.hpp"
 

@@ -15,7 +15,7 @@
 #include "common/text.hpp"
 #include "eager/op.hpp"
 #include "eager/plan.hpp"
-#include "execution/kernel_times.hpp"
+#include "execution/measurement/kernel_times.hpp"
 #include "plugins/plugin.hpp"
 
 namespace gpunn::eager {

@@ -8,8 +8,8 @@
 #include "compiler/decompose.hpp"
 #include "compiler/fuse.hpp"
 #include "compiler/layout.hpp"
-#include "execution/compiler.hpp"
 #include "execution/op_text.hpp"
+#include "execution/steps/compiler.hpp"
 #include "ops/op.hpp"
 
 namespace gpunn::eager {

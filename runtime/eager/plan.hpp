@@ -7,7 +7,7 @@
 
 #include "eager/program.hpp"
 #include "execution/backend.hpp"
-#include "execution/caller_stream.hpp"
+#include "execution/streams/caller_stream.hpp"
 
 namespace gpunn::eager {
 

@@ -10,7 +10,7 @@
 
 #include "execution/backend.hpp"
 #include "execution/host_copies.hpp"
-#include "execution/kernel_times.hpp"
+#include "execution/measurement/kernel_times.hpp"
 #include "execution/memory_pool.hpp"
 #include "plugins/call.hpp"
 

@@ -12,13 +12,13 @@
 
 #include "common/text.hpp"
 #include "execution/backend_impl.hpp"
-#include "execution/caller_stream.hpp"
-#include "execution/communicator.hpp"
 #include "execution/op_text.hpp"
-#include "execution/rank_collective.hpp"
-#include "execution/rank_subgraphs.hpp"
-#include "execution/streams.hpp"
-#include "execution/tensor_table.hpp"
+#include "execution/ranks/collective.hpp"
+#include "execution/ranks/communicator.hpp"
+#include "execution/ranks/subgraphs.hpp"
+#include "execution/steps/tensor_table.hpp"
+#include "execution/streams/caller_stream.hpp"
+#include "execution/streams/streams.hpp"
 #include "plugins/call.hpp"
 
 namespace gpunn::execution {

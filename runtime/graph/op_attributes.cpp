@@ -6,9 +6,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <map>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -177,412 +182,175 @@ void write_dtype(void* to, const AttributeValue& value) {
                                  : "there is no dtype '" + *word + "'" + did_you_mean_or_list(*word, known));
 }
 
+// --- Text ---
+
+template <class Element>
+Element element_at(const void* member, std::size_t i) {
+  Element element;
+  std::memcpy(&element, static_cast<const std::byte*>(member) + i * sizeof(Element), sizeof(Element));
+  return element;
+}
+
+template <class Element>
+std::string elements_text(const void* member, std::size_t count, const char* between) {
+  std::ostringstream text;
+  for (std::size_t i = 0; i < count; ++i) text << (i == 0 ? "" : between) << element_at<Element>(member, i);
+  return text.str();
+}
+
+// A member of one element or several, as people write it.
+template <class Element>
+std::string text_of(const AttributeField& field, const void* member, std::size_t rank) {
+  const AttributeInfo& info = field.info;
+  switch (info.kind) {
+    case AttributeKind::flag:
+      return (element_at<Element>(member, 0) != 0 ? "" : "no ") + info.name;
+    case AttributeKind::pair:
+    case AttributeKind::numbers:
+      return info.name + " " + elements_text<Element>(member, 2, "x");
+    case AttributeKind::list:
+      return info.name + " [" + elements_text<Element>(member, std::min<std::size_t>(rank, GPUNN_MAX_RANK), ", ") + "]";
+    case AttributeKind::axes: {
+      std::string axes;
+      for (unsigned axis = 0; axis < GPUNN_MAX_RANK; ++axis) {
+        if ((element_at<uint32_t>(member, 0) >> axis & 1) != 0)
+          axes += (axes.empty() ? "" : ", ") + std::to_string(axis);
+      }
+      return info.name + " [" + axes + "]";
+    }
+    case AttributeKind::choice: {
+      const auto word = static_cast<std::size_t>(element_at<Element>(member, 0));
+      return info.name + " " + (word < info.choices.size() ? info.choices[word] : "?");
+    }
+    case AttributeKind::dtype:
+      for (const ops::Dtype& one : ops::kDtypes) {
+        if (one.id == element_at<int32_t>(member, 0)) return info.name + " " + std::string(one.name);
+      }
+      return info.name + " ?";
+    case AttributeKind::integer:
+    case AttributeKind::number:
+    case AttributeKind::axis:
+    case AttributeKind::elements:
+      return info.name + " " + elements_text<Element>(member, 1, "");
+  }
+  return {};
+}
+
 constexpr std::string_view kActivations[] = {"none", "relu"};
 constexpr std::string_view kUpsamplings[] = {"nearest", "bilinear"};
 constexpr std::string_view kReductions[] = {"sum", "mean", "max"};
 
 // --- Rows ---
 
-template <class Struct, class Member>
-std::size_t offset_of(Member Struct::*member) {
-  static const Struct instance{};
-  return static_cast<std::size_t>(reinterpret_cast<const std::byte*>(&(instance.*member)) -
-                                  reinterpret_cast<const std::byte*>(&instance));
-}
+// The words of op_attrs.inc.
+namespace rows {
 
-using Fallback = std::optional<AttributeValue>;
-const Fallback kRequired = std::nullopt;
-const Fallback kNo = AttributeValue(false);
-
-// A row of a struct's table. `shown` is the name for the caller where that is not the member's.
-class Row {
- public:
-  template <class Struct, class Member>
-  Row(Member Struct::*member, std::string_view name, AttributeKind kind, Fallback fallback, std::string help) {
-    field_.member = name;
-    field_.offset = offset_of(member);
-    field_.write = writer<Member>(kind);
-    field_.info = {.name = std::string(name), .kind = kind, .help = std::move(help), .fallback = std::move(fallback)};
-  }
-  Row& shown(std::string name) { return field_.info.name = std::move(name), *this; }
-  Row& same_as(std::string name) { return field_.info.same_as = std::move(name), *this; }
-  Row& of(std::vector<int32_t> ops) { return field_.only_of = std::move(ops), *this; }
-  template <const auto& words>
-  Row& words_of() {
-    field_.write = write_choice<words>;
-    for (const std::string_view word : words) field_.info.choices.emplace_back(word);
-    return *this;
-  }
-  const AttributeField& field() const { return field_; }
-
- private:
-  template <class Member>
-  static auto writer(AttributeKind kind) -> void (*)(void*, const AttributeValue&) {
-    using Element = std::remove_extent_t<Member>;
-    switch (kind) {
-      case AttributeKind::flag:
-        return write_flag;
-      case AttributeKind::pair:
-        return write_pair;
-      case AttributeKind::numbers:
-        return write_numbers;
-      case AttributeKind::axes:
-        return write_axes;
-      case AttributeKind::dtype:
-        return write_dtype;
-      case AttributeKind::list:
-        if constexpr (std::is_integral_v<Element>) return write_list<Element>;
-        return nullptr;
-      case AttributeKind::integer:
-      case AttributeKind::number:
-      case AttributeKind::axis:
-      case AttributeKind::elements:
-        return write_scalar<Element>;
-      case AttributeKind::choice:
-        return nullptr;  // words_of() sets it
-    }
-    return nullptr;
-  }
-
-  AttributeField field_;
+// How a caller gives an attribute.
+struct Form {
+  AttributeKind kind;
+  std::span<const std::string_view> words = {};
+  void (*write_word)(void*, const AttributeValue&) = nullptr;
+  std::string_view shown = {};  // the caller's name for it, where that is not the member's
 };
+constexpr Form flag{AttributeKind::flag}, integer{AttributeKind::integer}, number{AttributeKind::number},
+    pair{AttributeKind::pair}, numbers{AttributeKind::numbers}, list{AttributeKind::list}, axes{AttributeKind::axes},
+    axis{AttributeKind::axis}, elements{AttributeKind::elements}, dtype{AttributeKind::dtype},
+    shape{.kind = AttributeKind::list, .shown = "shape"},
+    activation{AttributeKind::choice, kActivations, write_choice<kActivations>},
+    upsampling{AttributeKind::choice, kUpsamplings, write_choice<kUpsamplings>},
+    reduction{AttributeKind::choice, kReductions, write_choice<kReductions>};
 
-template <class Struct>
-AttributeTable table(std::string_view name, const std::vector<Row>& rows) {
-  AttributeTable result{.name = name, .bytes = sizeof(Struct), .rank_offset = 0, .fields = {}};
-  if constexpr (requires { &Struct::rank; }) result.rank_offset = offset_of(&Struct::rank);
-  for (const Row& row : rows) result.fields.push_back(row.field());
+// Where a value comes from that the caller leaves out.
+struct Default {
+  std::optional<AttributeValue> value = {};
+  std::string_view same_as = {};
+  Default() = default;
+  template <class T>
+  Default(T given) requires(!std::is_same_v<T, const char*>) : value(given) {}
+  Default(int given) : value(int64_t{given}) {}
+  Default(const char* given) : value(std::string(given)) {}
+};
+const Default required;
+constexpr bool no = false, yes = true;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+Default same_as(std::string_view name) {
+  Default result;
+  result.same_as = name;
   return result;
 }
 
-using enum AttributeKind;
-
-template <class Struct>
-Row activation(std::vector<int32_t> of = {}) {
-  return Row(&Struct::activation, "activation", choice, AttributeValue(std::string("none")),
-             "the activation, which is applied last")
-      .template words_of<kActivations>()
-      .of(std::move(of));
+using Ops = std::vector<int32_t>;
+const Ops all;
+template <class... Ids>
+Ops of(Ids... ids) {
+  return {static_cast<int32_t>(ids)...};
 }
 
-template <class Struct>
-Row decayed() {
-  return {&Struct::decayed, "decayed", elements, AttributeValue(int64_t{-1}),
-          "how many of the first elements decay; by default all"};
+template <class Element>
+auto writer(const Form& form) -> void (*)(void*, const AttributeValue&) {
+  switch (form.kind) {
+    case AttributeKind::flag:
+      return write_flag;
+    case AttributeKind::pair:
+      return write_pair;
+    case AttributeKind::numbers:
+      return write_numbers;
+    case AttributeKind::axes:
+      return write_axes;
+    case AttributeKind::dtype:
+      return write_dtype;
+    case AttributeKind::choice:
+      return form.write_word;
+    case AttributeKind::list:
+      if constexpr (std::is_integral_v<Element>) return write_list<Element>;
+      return nullptr;
+    case AttributeKind::integer:
+    case AttributeKind::number:
+    case AttributeKind::axis:
+    case AttributeKind::elements:
+      return write_scalar<Element>;
+  }
+  return nullptr;
 }
-template <class Struct>
-Row weight_decay() {
-  return {&Struct::weight_decay, "weight_decay", number, AttributeValue(0.0), "weight decay"};
+
+template <class Element>
+AttributeField field(std::string_view member, std::size_t offset, std::size_t bytes, const Form& form,
+                     const Default& fallback, const char* help, const Ops& ops) {
+  AttributeInfo info{.name = std::string(form.shown.empty() ? member : form.shown),
+                     .kind = form.kind,
+                     .help = help,
+                     .fallback = fallback.value,
+                     .same_as = std::string(fallback.same_as),
+                     .choices = {form.words.begin(), form.words.end()}};
+  return {.info = std::move(info),
+          .member = member,
+          .offset = offset,
+          .bytes = bytes,
+          .write = writer<Element>(form),
+          .text = text_of<Element>,
+          .only_of = ops};
 }
-template <class Struct>
-Row seed() {
-  return {&Struct::seed, "seed", integer, AttributeValue(int64_t{0}), "seed of the random numbers"};
-}
-template <class Struct>
-Row stream() {
-  return {&Struct::stream, "stream", integer, AttributeValue(int64_t{0}),
-          "which of the seed's independent sequences of random numbers"};
-}
-template <class Struct>
-Row epsilon(double fallback, std::string help = "added to the variance") {
-  return {&Struct::epsilon, "epsilon", number, AttributeValue(fallback), std::move(help)};
-}
-template <class Struct>
-Row dimensions(std::string help) {
-  return Row(&Struct::dim, "dim", list, kRequired, std::move(help)).shown("shape");
-}
+
+}  // namespace rows
 
 std::vector<AttributeTable> make_tables() {
-  const double infinity = std::numeric_limits<double>::infinity();
-  const AttributeValue one = int64_t{1}, zero = int64_t{0};
-  const std::string denominator = "added to the denominator";
+  using namespace rows;
   std::vector<AttributeTable> tables;
-
-  tables.push_back(table<gpunn_scale_attrs>(
-      "gpunn_scale_attrs", {{&gpunn_scale_attrs::factor, "factor", number, kRequired, "what x is multiplied by"}}));
-  tables.push_back(table<gpunn_fill_attrs>(
-      "gpunn_fill_attrs",
-      {dimensions<gpunn_fill_attrs>("shape of the result"),
-       {&gpunn_fill_attrs::value, "value", number, AttributeValue(0.0), "value of each element"},
-       {&gpunn_fill_attrs::dtype, "dtype", dtype, AttributeValue(std::string("f32")), "dtype of the result"}}));
-  tables.push_back(table<gpunn_expand_attrs>("gpunn_expand_attrs",
-                                             {dimensions<gpunn_expand_attrs>("the shape that x is broadcast to")}));
-  tables.push_back(table<gpunn_axpby_attrs>(
-      "gpunn_axpby_attrs", {{&gpunn_axpby_attrs::alpha, "alpha", number, AttributeValue(1.0), "factor of a"},
-                            {&gpunn_axpby_attrs::beta, "beta", number, AttributeValue(1.0), "factor of b"}}));
-  tables.push_back(table<gpunn_clamp_attrs>(
-      "gpunn_clamp_attrs",
-      {{&gpunn_clamp_attrs::low, "low", number, AttributeValue(-infinity), "smallest value of the result"},
-       {&gpunn_clamp_attrs::high, "high", number, AttributeValue(infinity), "largest value of the result"}}));
-  tables.push_back(table<gpunn_leaky_relu_attrs>(
-      "gpunn_leaky_relu_attrs",
-      {{&gpunn_leaky_relu_attrs::slope, "slope", number, AttributeValue(0.01), "slope for negative numbers"}}));
-  tables.push_back(table<gpunn_gelu_attrs>(
-      "gpunn_gelu_attrs", {{&gpunn_gelu_attrs::tanh, "tanh", flag, kNo, "use the approximation by tanh"}}));
-  tables.push_back(table<gpunn_matmul_attrs>(
-      "gpunn_matmul_attrs", {{&gpunn_matmul_attrs::transpose_a, "transpose_a", flag, kNo, "a is transposed"},
-                             {&gpunn_matmul_attrs::transpose_b, "transpose_b", flag, kNo, "b is transposed"}}));
-  tables.push_back(table<gpunn_matmul_bias_activation_attrs>(
-      "gpunn_matmul_bias_activation_attrs",
-      {{&gpunn_matmul_bias_activation_attrs::transpose_a, "transpose_a", flag, kNo, "a is transposed"},
-       {&gpunn_matmul_bias_activation_attrs::transpose_b, "transpose_b", flag, kNo, "b is transposed"},
-       activation<gpunn_matmul_bias_activation_attrs>()}));
-  tables.push_back(table<gpunn_bias_activation_backward_attrs>("gpunn_bias_activation_backward_attrs",
-                                                               {activation<gpunn_bias_activation_backward_attrs>()}));
-  using conv = gpunn_conv2d_attrs;
-  tables.push_back(
-      table<conv>("gpunn_conv2d_attrs",
-                  {{&conv::stride, "stride", pair, one, "step of the filter in rows and columns"},
-                   {&conv::pad, "pad", pair, zero, "zeros on both sides of rows and columns"},
-                   {&conv::dilation, "dilation", pair, one, "distance between the filter's elements"},
-                   {&conv::groups, "groups", integer, one, "groups of channels that are convolved by themselves"},
-                   activation<conv>({GPUNN_OP_CONV2D_BIAS_ACTIVATION, GPUNN_OP_CONV2D_BIAS_ADD_ACTIVATION}),
-                   Row(&conv::input_size, "input_size", pair, kRequired, "rows and columns of dx")
-                       .of({GPUNN_OP_CONV2D_BACKWARD_DATA}),
-                   Row(&conv::filter_size, "filter_size", pair, kRequired, "rows and columns of the filter")
-                       .of({GPUNN_OP_CONV2D_BACKWARD_FILTER})}));
-  using eight = gpunn_quantize_attrs;
-  tables.push_back(table<eight>("gpunn_quantize_attrs",
-                                {{&eight::scale, "scale", number, kRequired, "the value of one step"},
-                                 {&eight::zero_point, "zero_point", integer, zero, "the stored value of 0"}}));
-  using quantized = gpunn_quantized_conv2d_attrs;
-  tables.push_back(table<quantized>(
-      "gpunn_quantized_conv2d_attrs",
-      {{&quantized::stride, "stride", pair, one, "step of the filter in rows and columns"},
-       {&quantized::pad, "pad", pair, zero, "the value of the padding on both sides of rows and columns"},
-       {&quantized::dilation, "dilation", pair, one, "distance between the filter's elements"},
-       {&quantized::groups, "groups", integer, one, "groups of channels that are convolved by themselves"},
-       activation<quantized>(),
-       {&quantized::x_scale, "x_scale", number, kRequired, "scale of x"},
-       {&quantized::x_zero_point, "x_zero_point", integer, zero, "zero point of x"},
-       {&quantized::residual_scale, "residual_scale", number, AttributeValue(1.0), "scale of the residual"},
-       {&quantized::residual_zero_point, "residual_zero_point", integer, zero, "zero point of the residual"},
-       {&quantized::y_scale, "y_scale", number, kRequired, "scale of y"},
-       {&quantized::y_zero_point, "y_zero_point", integer, zero, "zero point of y"}}));
-  using anew = gpunn_requantize_attrs;
-  tables.push_back(
-      table<anew>("gpunn_requantize_attrs", {{&anew::x_scale, "x_scale", number, kRequired, "scale of x"},
-                                             {&anew::x_zero_point, "x_zero_point", integer, zero, "zero point of x"},
-                                             {&anew::y_scale, "y_scale", number, kRequired, "scale of y"},
-                                             {&anew::y_zero_point, "y_zero_point", integer, zero, "zero point of y"}}));
-  using pool = gpunn_pool2d_attrs;
-  tables.push_back(table<pool>(
-      "gpunn_pool2d_attrs",
-      {{&pool::window, "window", pair, kRequired, "rows and columns of the window"},
-       Row(&pool::stride, "stride", pair, kRequired, "step of the window; by default its size").same_as("window"),
-       {&pool::pad, "pad", pair, zero, "padding on both sides, at most half the window"},
-       Row(&pool::count_padding, "count_padding", flag, kNo, "zeros of the padding count in the mean")
-           .of({GPUNN_OP_AVG_POOL2D, GPUNN_OP_AVG_POOL2D_BACKWARD}),
-       Row(&pool::input_size, "input_size", pair, kRequired, "rows and columns of dx")
-           .of({GPUNN_OP_AVG_POOL2D_BACKWARD})}));
-  using upsample = gpunn_upsample2d_attrs;
-  tables.push_back(
-      table<upsample>("gpunn_upsample2d_attrs",
-                      {{&upsample::factor, "factor", pair, kRequired, "how many times as many rows and columns"},
-                       Row(&upsample::mode, "mode", choice, AttributeValue(std::string("nearest")),
-                           "how pixels in between are computed")
-                           .words_of<kUpsamplings>()}));
-  using reflect = gpunn_reflect_pad2d_attrs;
-  tables.push_back(
-      table<reflect>("gpunn_reflect_pad2d_attrs",
-                     {{&reflect::before, "before", pair, zero, "rows added at the top, columns on the left"},
-                      {&reflect::after, "after", pair, zero, "rows added at the bottom, columns on the right"}}));
-  using batch_norm = gpunn_batch_norm_attrs;
-  tables.push_back(
-      table<batch_norm>("gpunn_batch_norm_attrs",
-                        {epsilon<batch_norm>(1e-5), Row(&batch_norm::momentum, "momentum", number, AttributeValue(0.1),
-                                                        "the batch's share of the running statistics")
-                                                        .of({GPUNN_OP_BATCH_NORM})}));
-  using attention = gpunn_attention_attrs;
-  tables.push_back(table<attention>("gpunn_attention_attrs", {{&attention::scale, "scale", number, kRequired,
-                                                               "factor of the scores, mostly 1 / sqrt(D)"}}));
-  tables.push_back(table<gpunn_layer_norm_attrs>("gpunn_layer_norm_attrs", {epsilon<gpunn_layer_norm_attrs>(1e-5)}));
-  using response = gpunn_local_response_norm_attrs;
-  tables.push_back(
-      table<response>("gpunn_local_response_norm_attrs",
-                      {{&response::size, "size", integer, kRequired, "channels that are summed"},
-                       {&response::alpha, "alpha", number, AttributeValue(1e-4), "factor of the mean square"},
-                       {&response::beta, "beta", number, AttributeValue(0.75), "exponent"},
-                       {&response::k, "k", number, AttributeValue(1.0), "added before the exponent is applied"}}));
-  using grid = gpunn_grid_points_attrs;
-  tables.push_back(table<grid>("gpunn_grid_points_attrs",
-                               {{&grid::rows, "rows", integer, kRequired, "rows of the map"},
-                                {&grid::columns, "columns", integer, kRequired, "columns of the map"},
-                                {&grid::stride, "stride", number, kRequired, "how much larger the image is"}}));
-  using points = gpunn_assign_points_attrs;
-  tables.push_back(table<points>("gpunn_assign_points_attrs",
-                                 {{&points::radius, "radius", number, AttributeValue(1.5),
-                                   "largest distance of a point to its box's centre, in strides"},
-                                  {&points::reach, "reach", number, AttributeValue(8.0),
-                                   "largest distance of a point to its box's farthest side, in strides"},
-                                  {&points::least_stride, "least_stride", number, kRequired,
-                                   "the stride whose points accept boxes of any small size"},
-                                  {&points::most_stride, "most_stride", number, kRequired,
-                                   "the stride whose points accept boxes of any large size"}}));
-  using anchors = gpunn_assign_anchors_attrs;
-  tables.push_back(table<anchors>(
-      "gpunn_assign_anchors_attrs",
-      {{&anchors::positive, "positive", number, AttributeValue(0.5), "the overlap from which an anchor learns a box"},
-       {&anchors::negative, "negative", number, AttributeValue(0.5),
-        "the overlap below which it learns that there is no box"}}));
-  using focal = gpunn_focal_attrs;
-  tables.push_back(table<focal>(
-      "gpunn_focal_attrs",
-      {{&focal::alpha, "alpha", number, AttributeValue(0.25), "weight of the label's class"},
-       {&focal::gamma, "gamma", number, AttributeValue(2.0), "power of 1 - p, with p the probability of the label"}}));
-  using suppression = gpunn_suppression_attrs;
-  tables.push_back(table<suppression>(
-      "gpunn_suppression_attrs",
-      {{&suppression::overlap, "overlap", number, AttributeValue(0.5),
-        "overlap above which the weaker of two boxes is dropped"},
-       {&suppression::least_score, "least_score", number, zero, "scores of at most this are dropped"},
-       {&suppression::most, "most", integer, AttributeValue(int64_t{100}), "most boxes that are kept"},
-       {&suppression::by_class, "by_class", flag, AttributeValue(true), "only boxes of the same class are compared"}}));
-  using entropy = gpunn_cross_entropy_attrs;
-  tables.push_back(table<entropy>("gpunn_cross_entropy_attrs",
-                                  {{&entropy::ignore_index, "ignore_index", integer, AttributeValue(int64_t{-100}),
-                                    "label of positions that count nowhere"},
-                                   {&entropy::label_smoothing, "label_smoothing", number, AttributeValue(0.0),
-                                    "share of the target that is spread over all classes, from 0 to 1"}}));
-  using hinge = gpunn_hinge_attrs;
-  tables.push_back(table<hinge>("gpunn_hinge_attrs", {{&hinge::margin, "margin", number, AttributeValue(1.0), "margin"},
-                                                      {&hinge::power, "power", integer, one, "1 or 2"}}));
-  tables.push_back(
-      table<gpunn_huber_attrs>("gpunn_huber_attrs", {{&gpunn_huber_attrs::delta, "delta", number, AttributeValue(1.0),
-                                                      "where the loss turns from square to linear"}}));
-  tables.push_back(table<gpunn_pad_attrs>(
-      "gpunn_pad_attrs", {{&gpunn_pad_attrs::before, "before", list, kRequired, "zeros in front of each dimension"},
-                          {&gpunn_pad_attrs::after, "after", list, kRequired, "zeros behind each dimension"}}));
-  tables.push_back(table<gpunn_slice_attrs>(
-      "gpunn_slice_attrs", {{&gpunn_slice_attrs::start, "start", list, kRequired, "first element of each dimension"},
-                            {&gpunn_slice_attrs::size, "size", list, kRequired, "elements of each dimension"}}));
-  tables.push_back(table<gpunn_concat_attrs>(
-      "gpunn_concat_attrs", {{&gpunn_concat_attrs::axis, "axis", axis, zero, "the dimension that grows"}}));
-  tables.push_back(table<gpunn_transpose_attrs>(
-      "gpunn_transpose_attrs",
-      {{&gpunn_transpose_attrs::permutation, "permutation", list, kRequired, "the dimension of x for each of y"}}));
-  tables.push_back(table<gpunn_classes_attrs>("gpunn_classes_attrs", {{&gpunn_classes_attrs::classes, "classes",
-                                                                       integer, kRequired, "columns of the result"}}));
-  tables.push_back(table<gpunn_rows_attrs>(
-      "gpunn_rows_attrs", {{&gpunn_rows_attrs::rows, "rows", integer, kRequired, "rows of the result"}}));
-  using reduce = gpunn_reduce_attrs;
-  tables.push_back(table<reduce>(
-      "gpunn_reduce_attrs",
-      {Row(&reduce::kind, "kind", choice, AttributeValue(std::string("sum")), "how the elements are combined")
-           .words_of<kReductions>(),
-       {&reduce::axes, "axes", axes, kRequired, "the dimensions that are reduced"},
-       {&reduce::keep_dims, "keep_dims", flag, kNo, "reduced dimensions stay, with size 1"}}));
-  using sgd = gpunn_sgd_attrs;
-  tables.push_back(table<sgd>("gpunn_sgd_attrs",
-                              {{&sgd::momentum, "momentum", number, AttributeValue(0.0), "share of the old velocity"},
-                               weight_decay<sgd>(),
-                               {&sgd::nesterov, "nesterov", flag, kNo, "look ahead by one step"},
-                               decayed<sgd>()}));
-  using adam = gpunn_adam_attrs;
-  tables.push_back(table<adam>("gpunn_adam_attrs",
-                               {{&adam::beta1, "beta1", number, AttributeValue(0.9), "share of the old mean"},
-                                {&adam::beta2, "beta2", number, AttributeValue(0.999), "share of the old mean square"},
-                                epsilon<adam>(1e-8, denominator),
-                                weight_decay<adam>(),
-                                {&adam::decoupled, "decoupled", flag, kNo, "AdamW"},
-                                decayed<adam>()}));
-  using rmsprop = gpunn_rmsprop_attrs;
-  tables.push_back(
-      table<rmsprop>("gpunn_rmsprop_attrs",
-                     {{&rmsprop::alpha, "alpha", number, AttributeValue(0.99), "share of the old mean square"},
-                      epsilon<rmsprop>(1e-8, denominator),
-                      {&rmsprop::momentum, "momentum", number, AttributeValue(0.0), "share of the old velocity"},
-                      weight_decay<rmsprop>(),
-                      decayed<rmsprop>()}));
-  using adagrad = gpunn_adagrad_attrs;
-  tables.push_back(table<adagrad>("gpunn_adagrad_attrs",
-                                  {epsilon<adagrad>(1e-10, denominator), weight_decay<adagrad>(), decayed<adagrad>()}));
-  using lion = gpunn_lion_attrs;
-  tables.push_back(table<lion>("gpunn_lion_attrs",
-                               {{&lion::beta1, "beta1", number, AttributeValue(0.9), "momentum's share of the step"},
-                                {&lion::beta2, "beta2", number, AttributeValue(0.99), "share of the old momentum"},
-                                weight_decay<lion>(),
-                                decayed<lion>()}));
-  using lars = gpunn_lars_attrs;
-  tables.push_back(table<lars>("gpunn_lars_attrs",
-                               {{&lars::momentum, "momentum", number, AttributeValue(0.9), "share of the old velocity"},
-                                weight_decay<lars>(),
-                                {&lars::trust, "trust", number, AttributeValue(0.001), "trust coefficient"},
-                                epsilon<lars>(1e-8, denominator),
-                                decayed<lars>()}));
-  using lbfgs = gpunn_lbfgs_attrs;
-  tables.push_back(table<lbfgs>("gpunn_lbfgs_attrs", {weight_decay<lbfgs>(), decayed<lbfgs>()}));
-  tables.push_back(table<gpunn_all_reduce_attrs>(
-      "gpunn_all_reduce_attrs", {{&gpunn_all_reduce_attrs::parts, "parts", integer, kRequired, "parts of all ranks"}}));
-  using clip = gpunn_clip_norm_attrs;
-  tables.push_back(table<clip>("gpunn_clip_norm_attrs",
-                               {{&clip::max_norm, "max_norm", number, kRequired, "largest norm of the result"},
-                                epsilon<clip>(1e-6, "added to the norm"),
-                                {&clip::rescale, "rescale", flag, kNo, "smaller norms grow to max_norm too"}}));
-  tables.push_back(table<gpunn_l1_attrs>(
-      "gpunn_l1_attrs", {{&gpunn_l1_attrs::weight, "weight", number, kRequired, "weight of the sum of absolute values"},
-                         decayed<gpunn_l1_attrs>()}));
-  using random = gpunn_random_attrs;
-  tables.push_back(table<random>(
-      "gpunn_random_attrs",
-      {dimensions<random>("shape of the result"), seed<random>(), stream<random>(),
-       Row(&random::low, "low", number, AttributeValue(0.0), "least value; of RANDOM_NORMAL the mean")
-           .of({GPUNN_OP_RANDOM_UNIFORM, GPUNN_OP_RANDOM_NORMAL}),
-       Row(&random::high, "high", number, AttributeValue(1.0), "largest value; of RANDOM_NORMAL the standard deviation")
-           .of({GPUNN_OP_RANDOM_UNIFORM, GPUNN_OP_RANDOM_NORMAL})}));
-  using dropout = gpunn_dropout_attrs;
-  tables.push_back(table<dropout>("gpunn_dropout_attrs",
-                                  {{&dropout::p, "p", number, AttributeValue(0.5), "share of elements that become 0"},
-                                   seed<dropout>(),
-                                   stream<dropout>()}));
-  using sample = gpunn_sample_attrs;
-  tables.push_back(
-      table<sample>("gpunn_sample_attrs",
-                    {{&sample::rows, "rows", integer, kRequired, "rows of the data"},
-                     {&sample::batch, "batch", integer, kRequired, "rows of a batch"},
-                     {&sample::shuffle, "shuffle", flag, AttributeValue(true), "draw a new order for each epoch"},
-                     {&sample::drop_last, "drop_last", flag, kNo, "skip a last batch that is not full"},
-                     seed<sample>(),
-                     stream<sample>()}));
-  using shift = gpunn_random_shift_attrs;
-  tables.push_back(table<shift>(
-      "gpunn_random_shift_attrs",
-      {{&shift::reach, "reach", pair, zero, "most pixels that rows and columns move"},
-       {&shift::flip, "flip", number, AttributeValue(0.0), "share of images that are mirrored left to right"},
-       seed<shift>(),
-       stream<shift>()}));
-  using affine = gpunn_random_affine_attrs;
-  tables.push_back(table<affine>(
-      "gpunn_random_affine_attrs",
-      {{&affine::rotate, "rotate", number, AttributeValue(0.0), "most degrees to either side"},
-       {&affine::translate, "translate", numbers, AttributeValue(0.0), "most of rows and columns, as shares"},
-       {&affine::scale_low, "scale_low", number, AttributeValue(1.0), "least factor"},
-       {&affine::scale_high, "scale_high", number, AttributeValue(1.0), "largest factor"},
-       seed<affine>(),
-       stream<affine>()}));
-  using zoom = gpunn_random_zoom_attrs;
-  tables.push_back(table<zoom>("gpunn_random_zoom_attrs",
-                               {{&zoom::low, "low", number, AttributeValue(1.0), "least factor, 1 or more"},
-                                {&zoom::high, "high", number, AttributeValue(1.0), "largest factor"},
-                                seed<zoom>(),
-                                stream<zoom>()}));
-  using color = gpunn_random_color_attrs;
-  tables.push_back(
-      table<color>("gpunn_random_color_attrs",
-                   {{&color::brightness, "brightness", number, AttributeValue(0.0), "reach of the factor, from 0 to 1"},
-                    {&color::contrast, "contrast", number, AttributeValue(0.0), "reach of the factor, from 0 to 1"},
-                    {&color::saturation, "saturation", number, AttributeValue(0.0), "reach of the factor, from 0 to 1"},
-                    {&color::white, "white", number, AttributeValue(1.0), "the colour of white"},
-                    seed<color>(),
-                    stream<color>()}));
-  using erase = gpunn_random_erase_attrs;
-  tables.push_back(table<erase>("gpunn_random_erase_attrs",
-                                {{&erase::size, "size", pair, kRequired, "rows and columns of the rectangle"},
-                                 {&erase::p, "p", number, AttributeValue(0.5), "share of images with a rectangle"},
-                                 seed<erase>(),
-                                 stream<erase>()}));
-  tables.push_back(table<gpunn_advance_attrs>("gpunn_advance_attrs", {{&gpunn_advance_attrs::increment, "increment",
-                                                                       integer, one, "what the counter grows by"}}));
+#define GPUNN_ATTRS(struct_name) \
+  {                              \
+    using Struct = struct_name;  \
+    AttributeTable& table = tables.emplace_back(AttributeTable{.name = #struct_name, .bytes = sizeof(Struct)});
+#define GPUNN_ATTR(type, member, extent, kind, fallback, help, ops) \
+  table.fields.push_back(                                           \
+      field<type>(#member, offsetof(Struct, member), sizeof(Struct::member), kind, fallback, help, ops));
+#define GPUNN_UNNAMED(type, member) \
+  if (std::string_view(#member) == "rank") table.rank_offset = offsetof(Struct, member);
+#define GPUNN_ATTRS_END(name) }
+#include <gpunn/op_attrs.inc>
+#undef GPUNN_ATTRS
+#undef GPUNN_ATTR
+#undef GPUNN_UNNAMED
+#undef GPUNN_ATTRS_END
   return tables;
 }
 
@@ -590,7 +358,7 @@ std::vector<AttributeTable> make_tables() {
 const std::map<int32_t, const AttributeTable*>& tables_by_op() {
   static const std::map<int32_t, const AttributeTable*> result = [] {
     const std::vector<std::pair<int32_t, std::string_view>> structs{
-#define GPUNN_OP(name, id, attributes, signature) {id, #attributes},
+#define GPUNN_OP(name, id, attributes, signature, summary) {id, #attributes},
 #include <gpunn/op_list.inc>
 #undef GPUNN_OP
     };
@@ -675,6 +443,30 @@ Attributes attributes_of(int32_t op, std::string_view op_name, std::span<const N
     std::memcpy(bytes.data() + layout->rank_offset, &member, sizeof(member));
   }
   return Attributes::of_struct(std::move(bytes));
+}
+
+std::string attributes_text(int32_t op, const Attributes& attributes) {
+  const AttributeTable* const layout = attribute_table(op);
+  if (layout == nullptr || attributes.data() == nullptr) return {};
+  std::vector<std::byte> bytes(layout->bytes);
+  std::memcpy(bytes.data(), attributes.data(), std::min(bytes.size(), attributes.size()));
+  const auto rank =
+      layout->rank_offset == 0 ? 0 : static_cast<std::size_t>(element_at<int32_t>(&bytes[layout->rank_offset], 0));
+  const std::vector<const AttributeField*> fields = attribute_fields(op);
+  const auto is_default = [&](const AttributeField& field) {
+    std::vector<std::byte> value(field.bytes);
+    if (field.info.fallback) field.write(value.data(), *field.info.fallback);
+    const auto other = std::ranges::find(fields, field.info.same_as, [](const auto* one) { return one->info.name; });
+    if (other != fields.end()) std::memcpy(value.data(), &bytes[(*other)->offset], field.bytes);
+    if (!field.info.fallback && other == fields.end()) return false;
+    return std::memcmp(value.data(), &bytes[field.offset], field.bytes) == 0;
+  };
+  std::string text;
+  for (const AttributeField* field : fields) {
+    if (is_default(*field)) continue;
+    text += (text.empty() ? "" : ", ") + field->text(*field, &bytes[field->offset], rank);
+  }
+  return text;
 }
 
 }  // namespace gpunn::graph

@@ -1,4 +1,4 @@
-// The attributes of ops by name: the members of the structs of op_attrs.h.
+// The attributes of ops by name: the rows of op_attrs.inc.
 #pragma once
 
 #include <gpunn/ops.hpp>
@@ -19,7 +19,9 @@ struct AttributeField {
   eager::AttributeInfo info;
   std::string_view member;  // its name in the struct
   std::size_t offset = 0;   // in the struct, in bytes
+  std::size_t bytes = 0;
   void (*write)(void* member, const eager::AttributeValue& value) = nullptr;
+  std::string (*text)(const AttributeField& field, const void* member, std::size_t rank) = nullptr;
   std::vector<int32_t> only_of = {};  // ops; empty: all that have the struct
 };
 
@@ -29,7 +31,7 @@ struct AttributeTable {
   std::string_view name;
   std::size_t bytes = 0;
   std::size_t rank_offset = 0;  // of int32_t rank; 0: there is none
-  std::vector<AttributeField> fields;
+  std::vector<AttributeField> fields = {};
 };
 
 // Every struct that an op has, but gpunn_no_attrs.
@@ -42,5 +44,8 @@ std::vector<const AttributeField*> attribute_fields(int32_t op);
 // The op's struct. Throws Error(usage), with the op's name, if a name is unknown, a value is missing or of another
 // kind, or lists differ in length.
 Attributes attributes_of(int32_t op, std::string_view op_name, std::span<const eager::NamedAttribute> values);
+
+// "stride 2x2, transpose_a": the attributes whose values are not their defaults.
+std::string attributes_text(int32_t op, const Attributes& attributes);
 
 }  // namespace gpunn::graph

@@ -13,11 +13,11 @@
 #include "common/files.hpp"
 #include "execution/backend.hpp"
 #include "inference/context.hpp"
+#include "inference/engine_file/saved_engine.hpp"
 #include "inference/forward_weights.hpp"
 #include "inference/open_model.hpp"
-#include "inference/saved_engine.hpp"
-#include "training/own_files.hpp"
-#include "training/trained_model.hpp"
+#include "runs/own_files.hpp"
+#include "runs/trained_model.hpp"
 
 namespace gpunn {
 

@@ -12,10 +12,10 @@
 #include "common/host_memory.hpp"
 #include "common/parallel.hpp"
 #include "common/text.hpp"
-#include "execution/compiler.hpp"
-#include "execution/profiler.hpp"
-#include "inference/saved_engine.hpp"
-#include "training/programs.hpp"
+#include "execution/measurement/profiler.hpp"
+#include "execution/steps/compiler.hpp"
+#include "inference/engine_file/saved_engine.hpp"
+#include "program/programs.hpp"
 
 namespace gpunn::inference {
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "execution/backend.hpp"
-#include "execution/executable.hpp"
-#include "execution/variables.hpp"
-#include "inference/engine.hpp"
+#include "execution/steps/executable.hpp"
+#include "execution/steps/variables.hpp"
+#include "inference/engine/engine.hpp"
 #include "inference/forward_program.hpp"
 #include "inference/forward_weights.hpp"
 

@@ -12,11 +12,11 @@
 
 #include "compiler/half_precision.hpp"
 #include "compiler/join_conversions.hpp"
+#include "feed/model_samples.hpp"
 #include "fields/kind.hpp"
 #include "nn/model.hpp"
+#include "program/programs.hpp"
 #include "tasks/task.hpp"
-#include "training/model_samples.hpp"
-#include "training/programs.hpp"
 
 namespace gpunn::inference {
 

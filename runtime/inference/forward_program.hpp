@@ -10,11 +10,11 @@
 
 #include "fields/standardise.hpp"
 #include "graph/graph.hpp"
-#include "inference/engine_passes.hpp"
-#include "inference/fold_batch_norm.hpp"
-#include "inference/quantizers.hpp"
+#include "inference/eight_bits/quantizers.hpp"
+#include "inference/engine/fold_batch_norm.hpp"
+#include "inference/engine/passes.hpp"
+#include "program/layout.hpp"
 #include "tasks/batch.hpp"
-#include "training/layout.hpp"
 
 namespace gpunn::inference {
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <utility>
 
-#include "training/batch_ops.hpp"
-#include "training/flat_tensors.hpp"
-#include "training/programs.hpp"
-#include "training/trained_model.hpp"
+#include "program/batch_ops.hpp"
+#include "program/flat_tensors.hpp"
+#include "program/programs.hpp"
+#include "runs/trained_model.hpp"
 
 namespace gpunn::inference {
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "execution/variables.hpp"
+#include "execution/steps/variables.hpp"
 #include "inference/forward_program.hpp"
 #include "storage/checkpoint.hpp"
 

@@ -14,17 +14,17 @@
 
 #include "common/text.hpp"
 #include "inference/context.hpp"
-#include "inference/decoded_rows.hpp"
-#include "inference/explainer.hpp"
-#include "inference/number_outputs.hpp"
+#include "inference/engine_file/saved_engine.hpp"
+#include "inference/explanation/explainer.hpp"
 #include "inference/open_model.hpp"
-#include "inference/saved_engine.hpp"
+#include "inference/results/decoded_rows.hpp"
+#include "inference/results/number_outputs.hpp"
 #include "plugins/plugin.hpp"
+#include "runs/model_info.hpp"
+#include "runs/trained_model.hpp"
+#include "session/open_backend.hpp"
 #include "tasks/task.hpp"
-#include "training/model_info.hpp"
 #include "training/network.hpp"
-#include "training/open_backend.hpp"
-#include "training/trained_model.hpp"
 
 namespace gpunn {
 

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "config/checked_backends.hpp"
-#include "inference/saved_engine.hpp"
-#include "training/model_info.hpp"
-#include "training/open_backend.hpp"
-#include "training/trained_model.hpp"
+#include "inference/engine_file/saved_engine.hpp"
+#include "runs/model_info.hpp"
+#include "runs/trained_model.hpp"
+#include "session/open_backend.hpp"
 
 namespace gpunn::inference {
 

@@ -3,11 +3,11 @@
 
 #include <utility>
 
-#include "inference/engine.hpp"
+#include "inference/engine/engine.hpp"
+#include "inference/engine_file/saved_engine.hpp"
 #include "inference/open_model.hpp"
-#include "inference/saved_engine.hpp"
+#include "plan/program_report.hpp"
 #include "plugins/plugin.hpp"
-#include "training/program_report.hpp"
 
 namespace gpunn {
 

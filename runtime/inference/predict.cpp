@@ -10,16 +10,16 @@
 #include <utility>
 
 #include "common/parallel.hpp"
-#include "data/damaged_files.hpp"
+#include "data/folders/damaged_files.hpp"
 #include "data/images/image.hpp"
-#include "data/rows.hpp"
-#include "inference/full_size.hpp"
-#include "inference/image_sample.hpp"
-#include "inference/sample_files.hpp"
+#include "data/rows/rows.hpp"
+#include "feed/evaluation_part.hpp"
+#include "feed/model_samples.hpp"
+#include "inference/results/full_size.hpp"
+#include "inference/samples/image_sample.hpp"
+#include "inference/samples/sample_files.hpp"
+#include "runs/model_info.hpp"
 #include "tasks/task.hpp"
-#include "training/evaluation_part.hpp"
-#include "training/model_info.hpp"
-#include "training/model_samples.hpp"
 
 namespace gpunn {
 

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "common/system_call.hpp"
-#include "data/folder_scan.hpp"
+#include "data/folders/folder_scan.hpp"
 
 namespace gpunn {
 

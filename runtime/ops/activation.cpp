@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "ops/op.hpp"
+#include "ops/traced.hpp"
 
 namespace gpunn::ops::activation {
 
@@ -61,10 +62,6 @@ std::vector<CaseSpec> sigmoid_cases() {
 
 // --- SIGMOID_BACKWARD ---
 
-std::vector<ValueId> sigmoid_backward_parts(Composition& c) {
-  return {c.mul(c.in(0), c.mul(c.in(1), c.sub(c.constant(1), c.in(1))))};
-}
-
 void sigmoid_backward_reference(ReferenceCall& call) {
   map_backward(call, [](double dy, double y) { return dy * y * (1 - y); });
 }
@@ -89,10 +86,6 @@ std::vector<CaseSpec> tanh_cases() {
 
 // --- TANH_BACKWARD ---
 
-std::vector<ValueId> tanh_backward_parts(Composition& c) {
-  return {c.mul(c.in(0), c.sub(c.constant(1), c.mul(c.in(1), c.in(1))))};
-}
-
 void tanh_backward_reference(ReferenceCall& call) {
   map_backward(call, [](double dy, double y) { return dy * (1 - y * y); });
 }
@@ -110,27 +103,6 @@ std::vector<CaseSpec> tanh_backward_cases() {
 }
 
 // --- GELU ---
-
-constexpr double kCubic = 0.044715;
-
-const double kRootOfTwoByPi = std::sqrt(2 * std::numbers::inv_pi);
-
-// tanh(sqrt(2 / pi) (x + 0.044715 x^3))
-ValueId gelu_tanh(Composition& c, ValueId x) {
-  const ValueId inner = c.add(x, c.scaled(c.mul(x, c.mul(x, x)), kCubic));
-  return c.tanh(c.scaled(inner, kRootOfTwoByPi));
-}
-
-// P of gpunn_gelu_attrs.
-ValueId gelu_share(Composition& c, ValueId x) {
-  const bool tanh = c.attrs<gpunn_gelu_attrs>().tanh != 0;
-  const ValueId odd = tanh ? gelu_tanh(c, x) : c.erf(c.scaled(x, std::numbers::sqrt2 / 2));
-  return c.scaled(c.add(odd, c.constant(1)), 0.5);
-}
-
-std::vector<ValueId> gelu_parts(Composition& c) { return {c.mul(c.in(0), gelu_share(c, c.in(0)))}; }
-
-std::string describe_gelu(const Attributes& attrs) { return attrs.as<gpunn_gelu_attrs>().tanh != 0 ? "tanh" : "erf"; }
 
 // The P of gpunn_gelu_attrs and its derivative.
 struct Gate {
@@ -187,20 +159,6 @@ std::vector<CaseSpec> differentiable_gelu() {
 
 // --- GELU_BACKWARD ---
 
-// dy (P + x P').
-std::vector<ValueId> gelu_backward_parts(Composition& c) {
-  const ValueId x = c.in(1);
-  ValueId slope = kNoValue;
-  if (c.attrs<gpunn_gelu_attrs>().tanh != 0) {
-    const ValueId t = gelu_tanh(c, x), one = c.constant(1);
-    const ValueId inner = c.scaled(c.add(one, c.scaled(c.mul(x, x), 3 * kCubic)), kRootOfTwoByPi / 2);
-    slope = c.mul(c.sub(one, c.mul(t, t)), inner);
-  } else {
-    slope = c.scaled(c.exp(c.scaled(c.mul(x, x), -0.5)), std::numbers::inv_sqrtpi / std::numbers::sqrt2);
-  }
-  return {c.mul(c.in(0), c.add(gelu_share(c, x), c.mul(x, slope)))};
-}
-
 void gelu_backward_reference(ReferenceCall& call) {
   map_backward(call, [&](double dy, double x) {
     const Gate gate = gelu_gate(call, x);
@@ -229,8 +187,6 @@ std::vector<CaseSpec> gelu_backward_cases() {
 
 // --- SILU ---
 
-std::vector<ValueId> silu_parts(Composition& c) { return {c.mul(c.in(0), c.op(GPUNN_OP_SIGMOID, {c.in(0)}))}; }
-
 void silu_reference(ReferenceCall& call) {
   map_elements(call, [](double x) { return x * sigmoid_of(x); });
 }
@@ -249,11 +205,6 @@ std::vector<CaseSpec> silu_cases() {
 }
 
 // --- SILU_BACKWARD ---
-
-std::vector<ValueId> silu_backward_parts(Composition& c) {
-  const ValueId x = c.in(1), one = c.constant(1), s = c.op(GPUNN_OP_SIGMOID, {x});
-  return {c.mul(c.in(0), c.mul(s, c.add(one, c.mul(x, c.sub(one, s)))))};
-}
 
 void silu_backward_reference(ReferenceCall& call) {
   map_backward(call, [](double dy, double x) {
@@ -294,7 +245,7 @@ std::vector<OpInfo> rows() {
        .typical = {.inputs = {typical_images()}},
        .request = same_shape<1>},
       {.id = GPUNN_OP_SIGMOID_BACKWARD,
-       .decompose = sigmoid_backward_parts,
+       .decompose = formula_parts<GPUNN_OP_SIGMOID_BACKWARD>,
        .flops = flops_per_output<3>,
        .reference = sigmoid_backward_reference,
        .tolerance = {{few_roundings_scale, "a difference and two products"}},
@@ -314,7 +265,7 @@ std::vector<OpInfo> rows() {
        .typical = {.inputs = {typical_images()}},
        .request = same_shape<1>},
       {.id = GPUNN_OP_TANH_BACKWARD,
-       .decompose = tanh_backward_parts,
+       .decompose = formula_parts<GPUNN_OP_TANH_BACKWARD>,
        .flops = flops_per_output<3>,
        .reference = tanh_backward_reference,
        .tolerance = {{tanh_backward_scale, "the rounding of y^2, a difference and a product"}},
@@ -323,9 +274,8 @@ std::vector<OpInfo> rows() {
        .request = same_shape<2>},
       {.id = GPUNN_OP_GELU,
        .gradient = gradient_from_input<GPUNN_OP_GELU_BACKWARD>,
-       .decompose = gelu_parts,
+       .decompose = formula_parts<GPUNN_OP_GELU>,
        .flops = flops_per_output<5>,
-       .describe = describe_gelu,
        .reference = gelu_reference,
        .tolerance = {{gelu_scale, "(1 + erf) / 2, whose terms may cancel, and a product"}},
        .cases = gelu_cases,
@@ -333,9 +283,8 @@ std::vector<OpInfo> rows() {
        .typical = {.attrs = gelu_attrs(false), .inputs = {typical_images()}},
        .request = gelu_request<1>},
       {.id = GPUNN_OP_GELU_BACKWARD,
-       .decompose = gelu_backward_parts,
+       .decompose = formula_parts<GPUNN_OP_GELU_BACKWARD>,
        .flops = flops_per_output<10>,
-       .describe = describe_gelu,
        .reference = gelu_backward_reference,
        .tolerance = {{gelu_backward_scale, "(1 + erf) / 2, whose terms may cancel, and a sum"}},
        .cases = gelu_backward_cases,
@@ -343,7 +292,7 @@ std::vector<OpInfo> rows() {
        .request = gelu_request<2>},
       {.id = GPUNN_OP_SILU,
        .gradient = gradient_from_input<GPUNN_OP_SILU_BACKWARD>,
-       .decompose = silu_parts,
+       .decompose = formula_parts<GPUNN_OP_SILU>,
        .flops = flops_per_output<5>,
        .reference = silu_reference,
        .tolerance = {{silu_scale, "an exp, a sum, a quotient and a product"}},
@@ -355,7 +304,7 @@ std::vector<OpInfo> rows() {
        .typical = {.inputs = {typical_images()}},
        .request = same_shape<1>},
       {.id = GPUNN_OP_SILU_BACKWARD,
-       .decompose = silu_backward_parts,
+       .decompose = formula_parts<GPUNN_OP_SILU_BACKWARD>,
        .flops = flops_per_output<8>,
        .reference = silu_backward_reference,
        .tolerance = {{silu_backward_scale, "1 + x (1 - s), whose terms may cancel"}},

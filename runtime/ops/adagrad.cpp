@@ -1,6 +1,5 @@
 // ADAGRAD_UPDATE.
 #include <cmath>
-#include <sstream>
 
 #include "ops/op.hpp"
 #include "ops/optimizer.hpp"
@@ -13,14 +12,10 @@ namespace {
 
 std::vector<ValueId> adagrad_parts(Composition& c) {
   const auto a = c.attrs<gpunn_adagrad_attrs>();
-  const ValueId g = decayed_gradient(c, a), sum = c.add(c.in(3), c.mul(g, g));
-  return {stepped(c, c.in(0), over_root(c, g, sum, a.epsilon)), sum};
-}
-
-std::string describe_adagrad(const Attributes& attrs) {
-  std::ostringstream text;
-  text << "weight decay " << attrs.as<gpunn_adagrad_attrs>().weight_decay;
-  return text.str();
+  auto [w, g, rate, decay] = traced_update(c, a);
+  traced::Traced sum(c, c.in(3));
+  traced::Formula<GPUNN_OP_ADAGRAD_UPDATE>{a}(w, g, sum, rate, decay);
+  return {w.in(c), sum.in(c)};
 }
 
 void adagrad_update_reference(ReferenceCall& call) {
@@ -83,7 +78,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_ADAGRAD_UPDATE,
        .decompose = adagrad_parts,
        .flops = flops_per_input<8>,
-       .describe = describe_adagrad,
        .reference = adagrad_update_reference,
        .tolerance = {{adagrad_scale, "a sum, a root and a quotient"}},
        .cases = adagrad_cases,

@@ -1,6 +1,5 @@
 // ADAM_UPDATE.
 #include <cmath>
-#include <sstream>
 
 #include "ops/op.hpp"
 #include "ops/optimizer.hpp"
@@ -12,23 +11,17 @@ namespace {
 // --- ADAM_UPDATE ---
 
 std::vector<ValueId> adam_parts(Composition& c) {
+  using traced::Traced;
   const auto a = c.attrs<gpunn_adam_attrs>();
   const ValueId t = c.add(c.to_f32(c.in(3)), c.constant(1));
-  const bool decoupled = a.decoupled != 0;
-  const ValueId g = decoupled ? c.in(1) : decayed_gradient(c, a);
-  const ValueId w = decoupled ? shrunk_weights(c, a) : c.in(0);
-  const ValueId m = c.moving_average(c.in(4), g, a.beta1), v = c.moving_average(c.in(5), c.mul(g, g), a.beta2);
-  const ValueId mean = a.beta1 == 0 ? m : c.div(m, c.one_minus_power(a.beta1, t));
-  const ValueId square = a.beta2 == 0 ? v : c.div(v, c.one_minus_power(a.beta2, t));
-  return {stepped(c, w, over_root(c, mean, square, a.epsilon)), m, v};
-}
-
-std::string describe_adam(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_adam_attrs>();
-  std::ostringstream text;
-  text << "betas " << a.beta1 << " " << a.beta2 << ", weight decay " << a.weight_decay
-       << (a.decoupled != 0 ? " decoupled" : "");
-  return text.str();
+  const auto correction = [&](float beta) {
+    return beta == 0 ? Traced(1) : Traced(c, c.div(c.constant(1), c.one_minus_power(beta, t)));
+  };
+  auto [w, g, rate, decay] = traced_update(c, a);
+  const Traced keep = a.decoupled != 0 ? traced::kept(rate, decay) : Traced(1);
+  Traced m(c, c.in(4)), v(c, c.in(5));
+  traced::Formula<GPUNN_OP_ADAM_UPDATE>{a}(w, g, m, v, rate, decay, keep, correction(a.beta1), correction(a.beta2));
+  return {w.in(c), m.in(c), v.in(c)};
 }
 
 void adam_update_reference(ReferenceCall& call) {
@@ -123,7 +116,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_ADAM_UPDATE,
        .decompose = adam_parts,
        .flops = flops_per_input<14>,
-       .describe = describe_adam,
        .reference = adam_update_reference,
        .tolerance =
            {{adam_scale,

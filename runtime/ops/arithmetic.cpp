@@ -228,13 +228,6 @@ std::vector<CaseSpec> select_cases() {
 
 void expand_gradient(GradientContext& c) { set_summed(c, 0, c.output_gradient()); }
 
-std::string describe_expand(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_expand_attrs>();
-  std::string text = "to [";
-  for (int32_t i = 0; i < a.rank && i < GPUNN_MAX_RANK; ++i) text += (i == 0 ? "" : ", ") + std::to_string(a.dim[i]);
-  return text + "]";
-}
-
 void expand_reference(ReferenceCall& call) {
   for (int64_t i = 0; i < call.out_type().elements(); ++i) call.out()[at(i)] = call.in(0)[source(call, 0, i)];
 }
@@ -360,7 +353,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_EXPAND,
        .gradient = expand_gradient,
        .flops = no_flops,
-       .describe = describe_expand,
        .reference = expand_reference,
        .tolerance = {{exact_scale, "a copy"}},
        .cases = expand_cases,

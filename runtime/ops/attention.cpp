@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <sstream>
 
 #include "ops/op.hpp"
 #include "ops/tolerance.hpp"
@@ -68,12 +67,6 @@ double products(const Sizes& s) {
 }
 
 Attributes attributes(float scale) { return Attributes::of(gpunn_attention_attrs{.struct_size = 0, .scale = scale}); }
-
-std::string describe_attention(const Attributes& attrs) {
-  std::ostringstream text;
-  text << "scale " << attrs.as<gpunn_attention_attrs>().scale;
-  return text.str();
-}
 
 // --- Parts of the decompositions ---
 
@@ -430,7 +423,6 @@ std::vector<OpInfo> rows() {
        .decompose = attention_parts,
        .composite = true,
        .flops = attention_flops,
-       .describe = describe_attention,
        .reference = attention_reference,
        .tolerance = {{attention_scale,
                       "the errors of the scores are magnified by exp; weights may be rounded to half precision; then a "
@@ -445,7 +437,6 @@ std::vector<OpInfo> rows() {
        .decompose = attention_backward_parts,
        .composite = true,
        .flops = attention_backward_flops,
-       .describe = describe_attention,
        .reference = attention_backward_reference,
        .tolerance = {{attention_backward_scale,
                       "the errors of the scores are magnified by exp; weights and gradients of scores may be rounded "

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <sstream>
 
 #include "ops/images.hpp"
 #include "ops/op.hpp"
@@ -14,13 +13,6 @@ namespace gpunn::ops::augmentation {
 namespace {
 
 // --- RANDOM_SHIFT ---
-
-std::string describe_shift(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_random_shift_attrs>();
-  std::ostringstream text;
-  text << "reach " << pair_text(a.reach) << ", flip " << a.flip;
-  return text.str();
-}
 
 void random_shift_reference(ReferenceCall& call) {
   const auto attrs = call.attrs<gpunn_random_shift_attrs>();
@@ -78,14 +70,6 @@ CaseSpec shift_request(Written& r) { return image_request(r, typical_shift()); }
 CaseSpec shift_labels_request(Written& r) { return map_request(r, typical_shift()); }
 
 // --- RANDOM_AFFINE ---
-
-std::string describe_affine(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_random_affine_attrs>();
-  std::ostringstream text;
-  text << "rotate " << a.rotate << ", translate " << a.translate[0] << " " << a.translate[1] << ", scale "
-       << a.scale_low << " " << a.scale_high;
-  return text.str();
-}
 
 template <Sampler sample>
 void random_affine_reference(ReferenceCall& call) {
@@ -163,13 +147,6 @@ CaseSpec affine_labels_request(Written& r) { return map_request(r, typical_affin
 
 // --- RANDOM_ERASE ---
 
-std::string describe_erase(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_random_erase_attrs>();
-  std::ostringstream text;
-  text << "size " << pair_text(a.size) << ", p " << a.p;
-  return text.str();
-}
-
 void random_erase_reference(ReferenceCall& call) {
   const auto attrs = call.attrs<gpunn_random_erase_attrs>();
   const Images x(call);
@@ -228,7 +205,6 @@ std::vector<OpInfo> rows() {
   return {
       {.id = GPUNN_OP_RANDOM_SHIFT,
        .flops = no_flops,
-       .describe = describe_shift,
        .reference = random_shift_reference,
        .tolerance = {{exact_scale, "equal bits choose; values are only moved"}},
        .cases = shift_cases,
@@ -236,7 +212,6 @@ std::vector<OpInfo> rows() {
        .request = shift_request},
       {.id = GPUNN_OP_RANDOM_SHIFT_LABELS,
        .flops = no_flops,
-       .describe = describe_shift,
        .reference = random_shift_reference,
        .tolerance = {{exact_scale, "equal bits choose; values are only moved"}},
        .cases = label_map_cases<shift_cases>,
@@ -245,7 +220,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_RANDOM_AFFINE,
        .flops = flops_per_output<17>  // its place, and three interpolations of three operations each
        ,
-       .describe = describe_affine,
        .reference = random_affine_reference<bilinear>,
        .tolerance = {{affine_image_scale,
                       "a place within H + W, computed in f32 at worst, and from pixel to pixel values change by twice "
@@ -255,7 +229,6 @@ std::vector<OpInfo> rows() {
        .request = affine_request},
       {.id = GPUNN_OP_RANDOM_AFFINE_LABELS,
        .flops = flops_per_output<8>,  // its place
-       .describe = describe_affine,
        .reference = random_affine_reference<nearest>,
        .tolerance = {{exact_scale, "the place is computed in f64, so that its nearest pixel is sure"}},
        .cases = label_map_cases<affine_cases>,
@@ -263,7 +236,6 @@ std::vector<OpInfo> rows() {
        .request = affine_labels_request},
       {.id = GPUNN_OP_RANDOM_ERASE,
        .flops = no_flops,
-       .describe = describe_erase,
        .reference = random_erase_reference,
        .tolerance = {{exact_scale, "equal bits choose; values are only moved"}},
        .cases = erase_cases,

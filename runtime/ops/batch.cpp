@@ -11,12 +11,6 @@ namespace {
 
 // --- SAMPLE_INDICES ---
 
-std::string describe_sample(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_sample_attrs>();
-  return std::to_string(a.batch) + " of " + std::to_string(a.rows) + (a.shuffle != 0 ? ", shuffled" : "") +
-         (a.drop_last != 0 ? ", last dropped" : "");
-}
-
 void sample_indices_reference(ReferenceCall& call) {
   const auto attrs = call.attrs<gpunn_sample_attrs>();
   const int64_t batch = attrs.batch;
@@ -234,7 +228,6 @@ std::vector<OpInfo> rows() {
   return {
       {.id = GPUNN_OP_SAMPLE_INDICES,
        .flops = no_flops,
-       .describe = describe_sample,
        .reference = sample_indices_reference,
        .tolerance = {{exact_scale, "integers"}},
        .cases = sample_cases,

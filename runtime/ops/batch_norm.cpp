@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "ops/op.hpp"
@@ -21,13 +20,6 @@ void batch_norm_gradient(GradientContext& c) {
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (c.wants(i)) c.set(i, gradients[i]);
   }
-}
-
-std::string describe_batch_norm(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_batch_norm_attrs>();
-  std::ostringstream text;
-  text << "epsilon " << a.epsilon << ", momentum " << a.momentum;
-  return text.str();
 }
 
 // x[N,C,...], of whose rows `count` enter the statistics; without a count all.
@@ -324,12 +316,6 @@ std::vector<ValueId> batch_norm_inference_parts(Composition& c) {
   return {c.add(c.mul(centred, c.by_channel(c.mul(rstd, c.in(1)), x)), c.by_channel(c.in(2), x))};
 }
 
-std::string describe_inference(const Attributes& attrs) {
-  std::ostringstream text;
-  text << "epsilon " << attrs.as<gpunn_batch_norm_attrs>().epsilon;
-  return text.str();
-}
-
 void batch_norm_inference_reference(ReferenceCall& call) {
   const double epsilon = call.attrs<gpunn_batch_norm_attrs>().epsilon;
   const ChannelView batch = channel_view(call, 5);
@@ -380,7 +366,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_BATCH_NORM,
        .gradient = batch_norm_gradient,
        .flops = flops_per_input<8>,
-       .describe = describe_batch_norm,
        .reference = batch_norm_reference,
        .tolerance = {{batch_norm_scale,
                       "the mean is a sum, the variance a sum of squares of differences from it; then a root, products "
@@ -402,7 +387,6 @@ std::vector<OpInfo> rows() {
        .gradient = batch_norm_inference_gradient,
        .decompose = batch_norm_inference_parts,
        .flops = flops_per_input<2>,
-       .describe = describe_inference,
        .reference = batch_norm_inference_reference,
        .tolerance = {{batch_norm_inference_scale, "a root, products and a sum, in any order"}},
        .cases = batch_norm_inference_cases,

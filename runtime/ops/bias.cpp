@@ -100,10 +100,6 @@ std::vector<ValueId> bias_activation_backward_parts(Composition& c) {
   return {dx, c.op(GPUNN_OP_BIAS_BACKWARD, {dx})};
 }
 
-std::string describe_bias_activation_backward(const Attributes& attrs) {
-  return activation_text(attrs.as<gpunn_bias_activation_backward_attrs>().activation);
-}
-
 void bias_activation_backward_reference(ReferenceCall& call) {
   const bool relu = call.attrs<gpunn_bias_activation_backward_attrs>().activation == GPUNN_ACTIVATION_RELU;
   const Values& dy = call.in(0);
@@ -158,7 +154,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_BIAS_ACTIVATION_BACKWARD,
        .decompose = bias_activation_backward_parts,
        .composite = true,
-       .describe = describe_bias_activation_backward,
        .reference = bias_activation_backward_reference,
        .tolerance = {{exact_scale, "dx is chosen, not computed"},
                      {first_input_sum_scale(channel_terms), "a sum over images and pixels in any order"}},

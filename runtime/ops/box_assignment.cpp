@@ -23,12 +23,6 @@ bool names_class(double category) { return category >= 0 && category < 16777216;
 
 // --- GRID_POINTS ---
 
-std::string describe_grid(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_grid_points_attrs>();
-  return std::to_string(a.rows) + "x" + std::to_string(a.columns) + ", stride " +
-         std::to_string(static_cast<int64_t>(a.stride));
-}
-
 void grid_points_reference(ReferenceCall& call) {
   const auto attrs = call.attrs<gpunn_grid_points_attrs>();
   const auto stride = static_cast<double>(attrs.stride);
@@ -61,13 +55,6 @@ CaseSpec grid_request(Written& r) {
 }
 
 // --- ASSIGN_POINTS ---
-
-std::string short_text(float number) { return std::to_string(number).substr(0, 5); }
-
-std::string describe_points(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_assign_points_attrs>();
-  return "radius " + short_text(a.radius) + ", reach " + short_text(a.reach);
-}
 
 void assign_points_reference(ReferenceCall& call) {
   const auto attrs = call.attrs<gpunn_assign_points_attrs>();
@@ -168,11 +155,6 @@ double overlap(const Rectangle& a, const Rectangle& b) {
   return all > 0 ? shared / all : 0;
 }
 
-std::string describe_anchors(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_assign_anchors_attrs>();
-  return "positive " + short_text(a.positive) + ", negative " + short_text(a.negative);
-}
-
 void assign_anchors_reference(ReferenceCall& call) {
   const auto attrs = call.attrs<gpunn_assign_anchors_attrs>();
   const int64_t anchors = call.in_dim(0, 0), images = call.in_dim(1, 0), boxes = call.in_dim(1, 1);
@@ -249,7 +231,6 @@ CaseSpec anchors_request(Written& r) {
 std::vector<OpInfo> rows() {
   return {
       {.id = GPUNN_OP_GRID_POINTS,
-       .describe = describe_grid,
        .reference = grid_points_reference,
        .tolerance = {{one_rounding_scale, "a product"}},
        .cases = grid_cases,
@@ -257,7 +238,6 @@ std::vector<OpInfo> rows() {
        .request = grid_request},
       {.id = GPUNN_OP_ASSIGN_POINTS,
        .flops = pairs_of,
-       .describe = describe_points,
        .reference = assign_points_reference,
        .tolerance = {{exact_scale, "a class"},
                      {exact_scale, "a copy"},
@@ -269,7 +249,6 @@ std::vector<OpInfo> rows() {
        .request = points_request},
       {.id = GPUNN_OP_ASSIGN_ANCHORS,
        .flops = pairs_of,
-       .describe = describe_anchors,
        .reference = assign_anchors_reference,
        .tolerance = {{exact_scale, "a class"}, {exact_scale, "a copy"}},
        .cases = anchors_cases,

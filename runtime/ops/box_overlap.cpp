@@ -140,11 +140,6 @@ CaseSpec giou_backward_request(Written& r) {
 
 // --- NON_MAXIMUM_SUPPRESSION ---
 
-std::string describe_suppression(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_suppression_attrs>();
-  return "the best " + std::to_string(a.most) + (a.by_class != 0 ? ", by class" : "");
-}
-
 double overlap_of_boxes(const double* a, const double* b) {
   const double width = std::min(a[2], b[2]) - std::max(a[0], b[0]);
   const double height = std::min(a[3], b[3]) - std::max(a[1], b[1]);
@@ -250,7 +245,6 @@ std::vector<OpInfo> rows() {
        .request = giou_backward_request},
       {.id = GPUNN_OP_NON_MAXIMUM_SUPPRESSION,
        .flops = suppression_flops,
-       .describe = describe_suppression,
        .reference = suppression_reference,
        .tolerance = {{exact_scale, "copies and numbers of classes"}},
        .cases = suppression_cases,

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "graph/op_attributes.hpp"
 #include "graph/output_types.hpp"
 #include "ops/op.hpp"
 
@@ -93,15 +94,11 @@ InputSpec typical_parameters() { return f32({kTypicalParameters}); }
 namespace {
 
 std::string case_name(const CaseSpec& spec, const OpSignature& signature) {
-  const OpInfo& info = op_info(signature.op);
   std::string name;
   for (const TensorType& type : signature.inputs) name += (name.empty() ? "" : " ") + to_string(type);
   name += " ->";
   for (const TensorType& type : signature.outputs) name += " " + to_string(type);
-  if (info.describe != nullptr) {
-    const std::string attributes = info.describe(spec.attrs);
-    if (!attributes.empty()) name += ", " + attributes;
-  }
+  if (const std::string text = graph::attributes_text(signature.op, spec.attrs); !text.empty()) name += ", " + text;
   if (!spec.note.empty()) name += ", " + spec.note;
   return name;
 }

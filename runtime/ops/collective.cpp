@@ -7,10 +7,6 @@ namespace {
 
 // --- ALL_REDUCE ---
 
-std::string describe_all_reduce(const Attributes& attrs) {
-  return "of " + std::to_string(attrs.as<gpunn_all_reduce_attrs>().parts) + " parts";
-}
-
 void all_reduce_reference(ReferenceCall& call) {
   const int64_t parts = call.in_dim(0, 0), size = call.in_dim(0, 1);
   for (int64_t i = 0; i < size; ++i) {
@@ -84,7 +80,6 @@ std::vector<OpInfo> rows() {
        .decompose = all_reduce_parts,
        .composite = true,
        .flops = all_reduce_flops,
-       .describe = describe_all_reduce,
        .reference = all_reduce_reference,
        .tolerance = {{sum_scale(all_reduce_terms), "a sum"}},
        .cases = all_reduce_cases,
@@ -95,7 +90,6 @@ std::vector<OpInfo> rows() {
        .decompose = all_reduce_parts,
        .composite = true,
        .flops = all_reduce_flops,
-       .describe = describe_all_reduce,
        .reference = all_reduce_reference,
        .tolerance = {{sum_scale(all_reduce_terms), "a sum"}},
        .cases = all_reduce_cases,
@@ -104,7 +98,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_ALL_GATHER,
        .decompose = all_gather_parts,
        .composite = true,
-       .describe = describe_all_reduce,
        .reference = all_gather_reference,
        .tolerance = {{exact_scale, "a copy"}},
        .cases = all_reduce_cases,

@@ -1,7 +1,6 @@
 // RANDOM_COLOR: what is done to the colours of a training batch. Nothing flows back.
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "ops/images.hpp"
 #include "ops/op.hpp"
@@ -11,14 +10,6 @@ namespace gpunn::ops::color {
 namespace {
 
 // --- RANDOM_COLOR ---
-
-std::string describe_color(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_random_color_attrs>();
-  std::ostringstream text;
-  text << "brightness " << a.brightness << ", contrast " << a.contrast << ", saturation " << a.saturation << ", white "
-       << a.white;
-  return text.str();
-}
 
 // The channels of one pixel.
 double grey_of(const Values& v) {
@@ -141,7 +132,6 @@ std::vector<OpInfo> rows() {
   return {
       {.id = GPUNN_OP_RANDOM_COLOR,
        .flops = flops_per_output<12>,
-       .describe = describe_color,
        .reference = random_color_reference,
        .tolerance = {{color_scale, "colours up to white, computed in f32 at worst, and normalised again"}},
        .cases = color_cases,

@@ -39,15 +39,6 @@ double product_flops(const Shape& dy, const Shape& w) {
 
 double convolution_flops(const OpSignature& s) { return product_flops(s.outputs[0].shape, s.inputs[1].shape); }
 
-std::string describe_conv2d(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_conv2d_attrs>();
-  std::string text = "stride " + pair_text(a.stride) + ", pad " + pair_text(a.pad);
-  if (a.dilation[0] != 1 || a.dilation[1] != 1) text += ", dilation " + pair_text(a.dilation);
-  if (a.groups != 1) text += ", groups " + std::to_string(a.groups);
-  if (a.activation != GPUNN_ACTIVATION_NONE) text += ", " + activation_text(a.activation);
-  return text;
-}
-
 // x[N,C,H,W], w[K,C/groups,R,S], y[N,K,P,Q].
 struct Geometry {
   int64_t images, channels, height, width;
@@ -477,7 +468,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_CONV2D,
        .gradient = conv2d_gradient,
        .flops = convolution_flops,
-       .describe = describe_conv2d,
        .reference = conv2d_reference,
        .tolerance = {{products_in_tiles(conv2d_terms), "a sum of C/groups R S products in any order", true}},
        .cases = conv2d_cases,
@@ -486,7 +476,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_CONV2D_BACKWARD_DATA,
        .gradient = backward_data_gradient,
        .flops = data_flops,
-       .describe = describe_conv2d,
        .reference = conv2d_backward_data_reference,
        .tolerance = {{products_in_tiles(backward_data_terms), "a sum of at most K/groups R S products in any order",
                       true}},
@@ -496,7 +485,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_CONV2D_BACKWARD_FILTER,
        .gradient = weight_gradient_gradient,
        .flops = filter_flops,
-       .describe = describe_conv2d,
        .reference = conv2d_backward_filter_reference,
        .tolerance = {{products_in_tiles(backward_filter_terms), "a sum of at most N P Q products in any order", true}},
        .cases = backward_filter_cases,
@@ -506,7 +494,6 @@ std::vector<OpInfo> rows() {
        .decompose = conv2d_bias_activation_parts,
        .composite = true,
        .flops = convolution_flops,
-       .describe = describe_conv2d,
        .reference = conv2d_bias_activation_reference,
        .tolerance = {{products_in_tiles(conv2d_bias_activation_terms), "the products and the bias; ReLU adds no error",
                       true}},
@@ -518,7 +505,6 @@ std::vector<OpInfo> rows() {
        .decompose = conv2d_bias_add_activation_parts,
        .composite = true,
        .flops = convolution_flops,
-       .describe = describe_conv2d,
        .reference = conv2d_bias_add_activation_reference,
        .tolerance = {{products_in_tiles(conv2d_bias_add_activation_terms),
                       "the products, the bias and the residual; ReLU adds no error", true}},

@@ -11,10 +11,6 @@ namespace {
 
 // --- ADVANCE ---
 
-std::string describe_advance(const Attributes& attrs) {
-  return "by " + std::to_string(attrs.as<gpunn_advance_attrs>().increment);
-}
-
 void advance_reference(ReferenceCall& call) {
   call.out()[0] = call.in(0).at(0) + static_cast<double>(call.attrs<gpunn_advance_attrs>().increment);
 }
@@ -92,7 +88,6 @@ std::vector<OpInfo> rows() {
   return {
       {.id = GPUNN_OP_ADVANCE,
        .flops = no_flops,
-       .describe = describe_advance,
        .reference = advance_reference,
        .tolerance = {{exact_scale, "integers"}},
        .cases = advance_cases,

@@ -1,7 +1,6 @@
 // CROSS_ENTROPY and its backward.
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "ops/class_scores.hpp"
 #include "ops/op.hpp"
@@ -14,14 +13,6 @@ using Attrs = gpunn_cross_entropy_attrs;
 
 Attributes attributes(int32_t ignore_index, float label_smoothing) {
   return Attributes::of(Attrs{.struct_size = 0, .ignore_index = ignore_index, .label_smoothing = label_smoothing});
-}
-
-std::string describe(const Attributes& attrs) {
-  const auto a = attrs.as<Attrs>();
-  std::ostringstream text;
-  text << "ignore " << a.ignore_index;
-  if (a.label_smoothing != 0) text << ", smoothing " << a.label_smoothing;
-  return text.str();
 }
 
 // What a position learns: its label and the weights of the classes.
@@ -275,7 +266,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_CROSS_ENTROPY,
        .gradient = gradient,
        .flops = flops_per_input<5>,
-       .describe = describe,
        .reference = cross_entropy_reference,
        .tolerance = {{loss_scale, "as LOG_SOFTMAX, then a product, or with smoothing a sum of C products"},
                      {exact_scale, "a weight"},
@@ -286,7 +276,6 @@ std::vector<OpInfo> rows() {
        .request = cross_entropy_request},
       {.id = GPUNN_OP_CROSS_ENTROPY_BACKWARD,
        .flops = flops_per_input<6, 1>,
-       .describe = describe,
        .reference = cross_entropy_backward_reference,
        .tolerance = {{backward_scale, "an exp of a difference, and products; with smoothing a sum of C weights"}},
        .cases = backward_cases,

@@ -1,9 +1,9 @@
 // SCALE, AXPBY, CLAMP, COPY and FILL.
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "ops/op.hpp"
+#include "ops/traced.hpp"
 
 namespace gpunn::ops::elementwise {
 
@@ -15,12 +15,6 @@ void scale_gradient(GradientContext& c) { c.set(0, c.add(GPUNN_OP_SCALE, c.node(
 
 std::vector<ValueId> scale_parts(Composition& c) {
   return {c.mul(c.in(0), c.constant(c.attrs<gpunn_scale_attrs>().factor))};
-}
-
-std::string describe_scale(const Attributes& attrs) {
-  std::ostringstream text;
-  text << "factor " << attrs.as<gpunn_scale_attrs>().factor;
-  return text.str();
 }
 
 void scale_reference(ReferenceCall& call) {
@@ -48,18 +42,6 @@ void axpby_gradient(GradientContext& c) {
     const gpunn_scale_attrs factor{.struct_size = 0, .factor = i == 0 ? a.alpha : a.beta};
     c.set(i, c.add(GPUNN_OP_SCALE, Attributes::of(factor), {c.output_gradient()}));
   }
-}
-
-std::vector<ValueId> axpby_parts(Composition& c) {
-  const auto a = c.attrs<gpunn_axpby_attrs>();
-  return {c.add(c.scaled(c.in(0), a.alpha), c.scaled(c.in(1), a.beta))};
-}
-
-std::string describe_axpby(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_axpby_attrs>();
-  std::ostringstream text;
-  text << a.alpha << " a + " << a.beta << " b";
-  return text.str();
 }
 
 void axpby_reference(ReferenceCall& call) {
@@ -109,13 +91,6 @@ void clamp_gradient(GradientContext& c) {
 std::vector<ValueId> clamp_parts(Composition& c) {
   const auto a = c.attrs<gpunn_clamp_attrs>();
   return {c.minimum(c.maximum(c.in(0), c.constant(a.low)), c.constant(a.high))};
-}
-
-std::string describe_clamp(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_clamp_attrs>();
-  std::ostringstream text;
-  text << a.low << " to " << a.high;
-  return text.str();
 }
 
 void clamp_reference(ReferenceCall& call) {
@@ -206,12 +181,6 @@ std::vector<CaseSpec> copy_cases() {
 
 // --- FILL ---
 
-std::string describe_fill(const Attributes& attrs) {
-  std::ostringstream text;
-  text << "value " << attrs.as<gpunn_fill_attrs>().value;
-  return text.str();
-}
-
 void fill_reference(ReferenceCall& call) {
   const double value = convert(call.attrs<gpunn_fill_attrs>().value, call.out_type().dtype);
   for (double& y : call.out()) y = value;
@@ -247,7 +216,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_SCALE,
        .gradient = scale_gradient,
        .decompose = scale_parts,
-       .describe = describe_scale,
        .reference = scale_reference,
        .tolerance = {{one_rounding_scale, "one product, rounded once"}},
        .cases = scale_cases,
@@ -255,9 +223,8 @@ std::vector<OpInfo> rows() {
        .request = scale_request},
       {.id = GPUNN_OP_AXPBY,
        .gradient = axpby_gradient,
-       .decompose = axpby_parts,
+       .decompose = formula_parts<GPUNN_OP_AXPBY>,
        .flops = flops_per_output<3>,
-       .describe = describe_axpby,
        .reference = axpby_reference,
        .tolerance = {{axpby_scale, "two products and an addition, fused or not"}},
        .cases = axpby_cases,
@@ -266,7 +233,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_CLAMP,
        .gradient = clamp_gradient,
        .decompose = clamp_parts,
-       .describe = describe_clamp,
        .reference = clamp_reference,
        .tolerance = {{exact_scale, "chooses, computes nothing"}},
        .cases = clamp_cases,
@@ -282,7 +248,6 @@ std::vector<OpInfo> rows() {
        .request = same_shape<1>},
       {.id = GPUNN_OP_FILL,
        .flops = no_flops,
-       .describe = describe_fill,
        .reference = fill_reference,
        .tolerance = {{exact_scale, "a constant"}},
        .cases = fill_cases,

@@ -8,11 +8,6 @@ namespace gpunn::ops::focal_loss {
 
 namespace {
 
-std::string describe_focal(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_focal_attrs>();
-  return "alpha " + std::to_string(a.alpha).substr(0, 4) + ", gamma " + std::to_string(a.gamma).substr(0, 4);
-}
-
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 double softplus_of(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 
@@ -137,7 +132,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_FOCAL_LOSS,
        .gradient = focal_gradient,
        .flops = flops_per_input<12>,
-       .describe = describe_focal,
        .reference = focal_loss_reference,
        .tolerance = {{focal_scale, "a power of the sigmoid and a logarithm, and their sum in any order"}},
        .cases = focal_cases,
@@ -147,7 +141,6 @@ std::vector<OpInfo> rows() {
        .request = focal_request},
       {.id = GPUNN_OP_FOCAL_LOSS_BACKWARD,
        .flops = flops_per_input<16, 1>,
-       .describe = describe_focal,
        .reference = focal_loss_backward_reference,
        .tolerance = {{focal_backward_scale, "a power of the sigmoid times a sum of terms above 0"}},
        .cases = focal_backward_cases,

@@ -11,17 +11,6 @@ namespace {
 
 }  // namespace
 
-std::string activation_text(int32_t activation) {
-  switch (activation) {
-    case GPUNN_ACTIVATION_NONE:
-      return "";
-    case GPUNN_ACTIVATION_RELU:
-      return "relu";
-    default:
-      unknown(activation);
-  }
-}
-
 ValueId bias_and_activation(graph::Expressions& e, ValueId x, ValueId bias, int32_t activation) {
   const ValueId sum = e.op(GPUNN_OP_BIAS_ADD, {x, bias});
   switch (activation) {

@@ -11,8 +11,6 @@ using graph::ValueId;
 
 // The activation that composites carry as an attribute, taken apart into core ops.
 
-std::string activation_text(int32_t activation);  // "relu"; "" for none
-
 // activation(x + bias).
 ValueId bias_and_activation(graph::Expressions& e, ValueId x, ValueId bias, int32_t activation);
 

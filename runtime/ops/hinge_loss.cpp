@@ -1,7 +1,6 @@
 // HINGE_LOSS and its backward.
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "ops/op.hpp"
 
@@ -13,13 +12,6 @@ namespace {
 
 void hinge_gradient(GradientContext& c) {
   c.set(0, c.add(GPUNN_OP_HINGE_LOSS_BACKWARD, c.node().attrs, {c.output_gradient(), c.input(0), c.input(1)}));
-}
-
-std::string describe_hinge(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_hinge_attrs>();
-  std::ostringstream text;
-  text << "margin " << a.margin << ", power " << a.power;
-  return text.str();
 }
 
 // By how much class c of row n comes too near its label's score; below 0 where it does not.
@@ -194,7 +186,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_HINGE_LOSS,
        .gradient = hinge_gradient,
        .flops = flops_per_input<3>,
-       .describe = describe_hinge,
        .reference = hinge_loss_reference,
        .tolerance = {{hinge_scale, "differences from the label's score, and their sum in any order"}},
        .cases = hinge_cases,
@@ -203,7 +194,6 @@ std::vector<OpInfo> rows() {
        .request = hinge_request},
       {.id = GPUNN_OP_HINGE_LOSS_BACKWARD,
        .flops = flops_per_input<3, 1>,
-       .describe = describe_hinge,
        .reference = hinge_loss_backward_reference,
        .tolerance = {{hinge_backward_scale, "differences, and for the label their sum"}},
        .cases = hinge_backward_cases,

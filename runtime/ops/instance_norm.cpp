@@ -1,7 +1,6 @@
 // INSTANCE_NORM and its backward. A plane is a channel of a row of x[N,C,...]; mean and rstd have a number for each.
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "ops/op.hpp"
 
@@ -51,12 +50,6 @@ std::vector<ValueId> instance_norm_parts(Composition& c) {
   const ValueId rstd = c.rsqrt(c.add(variance, c.constant(c.attrs<gpunn_layer_norm_attrs>().epsilon)));
   const ValueId normal = c.view(c.mul(centred, by_plane(c, rstd)), shape);
   return {c.add(c.mul(normal, gamma), beta), mean, rstd};
-}
-
-std::string describe_instance_norm(const Attributes& attrs) {
-  std::ostringstream text;
-  text << "epsilon " << attrs.as<gpunn_layer_norm_attrs>().epsilon;
-  return text.str();
 }
 
 void instance_norm_reference(ReferenceCall& call) {
@@ -246,7 +239,6 @@ std::vector<OpInfo> rows() {
        .gradient = instance_norm_gradient,
        .decompose = instance_norm_parts,
        .flops = flops_per_input<8>,
-       .describe = describe_instance_norm,
        .reference = instance_norm_reference,
        .tolerance = {{instance_norm_scale, "as BATCH_NORM, by plane"}},
        .cases = instance_norm_cases,

@@ -1,7 +1,6 @@
 // LARS_UPDATE.
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 #include <utility>
 
 #include "ops/op.hpp"
@@ -12,13 +11,6 @@ namespace gpunn::ops::lars {
 namespace {
 
 // --- LARS_UPDATE ---
-
-std::string describe_lars(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_lars_attrs>();
-  std::ostringstream text;
-  text << "trust " << a.trust << ", momentum " << a.momentum << ", weight decay " << a.weight_decay;
-  return text.str();
-}
 
 double part_norm(const Values& x, int64_t begin, int64_t end) {
   double sum = 0;
@@ -150,7 +142,6 @@ std::vector<OpInfo> rows() {
   return {
       {.id = GPUNN_OP_LARS_UPDATE,
        .flops = flops_per_input<10>,
-       .describe = describe_lars,
        .reference = lars_update_reference,
        .tolerance = {{lars_scale, "two sums of a part's squares in any order, then three products"}},
        .cases = lars_cases,

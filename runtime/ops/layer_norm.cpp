@@ -1,6 +1,5 @@
 // LAYER_NORM and its backward.
 #include <cmath>
-#include <sstream>
 
 #include "ops/op.hpp"
 
@@ -25,12 +24,6 @@ std::vector<ValueId> layer_norm_parts(Composition& c) {
   const ValueId variance = c.row_mean(c.mul(centred, centred));
   const ValueId rstd = c.rsqrt(c.add(variance, c.constant(c.attrs<gpunn_layer_norm_attrs>().epsilon)));
   return {c.add(c.mul(c.mul(centred, c.by_row(rstd, x)), gamma), beta), mean, rstd};
-}
-
-std::string describe_layer_norm(const Attributes& attrs) {
-  std::ostringstream text;
-  text << "epsilon " << attrs.as<gpunn_layer_norm_attrs>().epsilon;
-  return text.str();
 }
 
 void layer_norm_reference(ReferenceCall& call) {
@@ -206,7 +199,6 @@ std::vector<OpInfo> rows() {
        .gradient = layer_norm_gradient,
        .decompose = layer_norm_parts,
        .flops = flops_per_input<8>,
-       .describe = describe_layer_norm,
        .reference = layer_norm_reference,
        .tolerance = {{layer_norm_scale, "as BATCH_NORM, by row"}},
        .cases = layer_norm_cases,

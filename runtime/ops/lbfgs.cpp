@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -12,12 +11,6 @@
 namespace gpunn::ops::lbfgs {
 
 namespace {
-
-std::string describe_lbfgs(const Attributes& attrs) {
-  std::ostringstream text;
-  text << "weight decay " << attrs.as<gpunn_lbfgs_attrs>().weight_decay;
-  return text.str();
-}
 
 enum Input : std::size_t { kWeights, kGradient, kRate, kStep, kLastGradient, kLastStep, kSteps, kChanges };
 
@@ -282,7 +275,6 @@ std::vector<OpInfo> rows() {
   return {
       {.id = GPUNN_OP_LBFGS_UPDATE,
        .flops = flops_per_input<10, kSteps>,
-       .describe = describe_lbfgs,
        .reference = lbfgs_update_reference,
        .tolerance = {{lbfgs_scale, "the two-loop recursion, with sums in any order"}},
        .cases = lbfgs_cases,

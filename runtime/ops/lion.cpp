@@ -1,6 +1,5 @@
 // LION_UPDATE.
 #include <cmath>
-#include <sstream>
 #include <utility>
 
 #include "ops/op.hpp"
@@ -14,16 +13,10 @@ namespace {
 
 std::vector<ValueId> lion_parts(Composition& c) {
   const auto a = c.attrs<gpunn_lion_attrs>();
-  const ValueId average = c.moving_average(c.in(3), c.in(1), a.beta1);
-  const ValueId direction = c.select(c.equal(average, average), c.sign(average), average);  // NaN stays NaN
-  return {stepped(c, shrunk_weights(c, a), direction), c.moving_average(c.in(3), c.in(1), a.beta2)};
-}
-
-std::string describe_lion(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_lion_attrs>();
-  std::ostringstream text;
-  text << "betas " << a.beta1 << " " << a.beta2 << ", weight decay " << a.weight_decay;
-  return text.str();
+  auto [w, g, rate, decay] = traced_update(c, a);
+  traced::Traced m(c, c.in(3));
+  traced::Formula<GPUNN_OP_LION_UPDATE>{a}(w, g, m, rate, traced::kept(rate, decay));
+  return {w.in(c), m.in(c)};
 }
 
 double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }  // of NaN, NaN
@@ -95,7 +88,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_LION_UPDATE,
        .decompose = lion_parts,
        .flops = flops_per_input<10>,
-       .describe = describe_lion,
        .reference = lion_update_reference,
        .tolerance = {{lion_scale, "a sum of two products, whose sign is open where they cancel"}},
        .cases = lion_cases,

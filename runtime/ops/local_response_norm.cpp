@@ -1,7 +1,6 @@
 // LOCAL_RESPONSE_NORM and its backward.
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "ops/op.hpp"
 
@@ -51,13 +50,6 @@ double window_of(const OpSignature& s) { return s.attrs.as<gpunn_local_response_
 // A power is counted as ten operations.
 double response_flops(const OpSignature& s) {
   return (2 * window_of(s) + 13) * static_cast<double>(s.inputs[0].elements());
-}
-
-std::string describe_response(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_local_response_norm_attrs>();
-  std::ostringstream text;
-  text << "size " << a.size << ", alpha " << a.alpha << ", beta " << a.beta << ", k " << a.k;
-  return text.str();
 }
 
 // A tensor [N,C,...] as [images][channels][inner].
@@ -281,7 +273,6 @@ std::vector<OpInfo> rows() {
        .gradient = response_gradient,
        .decompose = response_parts,
        .flops = response_flops,
-       .describe = describe_response,
        .reference = local_response_norm_reference,
        .tolerance = {{local_response_norm_scale, "a sum of squares, a power and a product"}},
        .cases = response_cases,
@@ -292,12 +283,11 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_LOCAL_RESPONSE_NORM_BACKWARD,
        .decompose = response_backward_parts,
        .flops = response_backward_flops,
-       .describe = describe_response,
        .reference = local_response_norm_backward_reference,
        .tolerance = {{local_response_norm_backward_scale, "sums of squares, two powers, a sum"}},
        .cases = response_backward_cases,
        .typical = {.attrs = attributes(5, 1e-4F, 0.75F, 1), .inputs = repeated(2, typical_images())},
-       .largest = kLargestSquared,
+       .largest = 1e8,  // a denominator, its square, has the power -beta - 1
        .request = response_backward_request},
   };
 }

@@ -39,14 +39,6 @@ double matmul_flops(const OpSignature& s) {
   return 2.0 * static_cast<double>(s.outputs[0].elements()) * static_cast<double>(inner);
 }
 
-std::string describe_matmul(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_matmul_attrs>();
-  std::string text;
-  if (a.transpose_a != 0) text += "a transposed";
-  if (a.transpose_b != 0) text += std::string(text.empty() ? "" : ", ") + "b transposed";
-  return text;
-}
-
 // y[m,n] = activation(sum over k of op(a)[m,k] op(b)[k,n] + bias[n]); bias may be nullptr.
 void multiply(ReferenceCall& call, bool transpose_a, bool transpose_b, const Values* bias, int32_t activation) {
   const Values& a = call.in(0);
@@ -197,12 +189,6 @@ std::vector<ValueId> matmul_bias_activation_parts(Composition& c) {
   return {bias_and_activation(c, product, c.in(2), a.activation)};
 }
 
-std::string describe_matmul_bias_activation(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_matmul_bias_activation_attrs>();
-  const std::string transposes = describe_matmul(matmul_attrs(a.transpose_a != 0, a.transpose_b != 0));
-  return transposes + (transposes.empty() ? "" : ", ") + activation_text(a.activation);
-}
-
 void matmul_bias_activation_reference(ReferenceCall& call) {
   const auto attrs = call.attrs<gpunn_matmul_bias_activation_attrs>();
   multiply(call, attrs.transpose_a != 0, attrs.transpose_b != 0, &call.in(2), attrs.activation);
@@ -255,7 +241,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_MATMUL,
        .gradient = matmul_gradient,
        .flops = matmul_flops,
-       .describe = describe_matmul,
        .reference = matmul_reference,
        .tolerance = {{sum_scale(matmul_terms), "a sum of K products in any order", true}},
        .cases = matmul_cases,
@@ -264,7 +249,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_BATCH_MATMUL,
        .gradient = matmul_gradient,
        .flops = matmul_flops,
-       .describe = describe_matmul,
        .reference = batch_matmul_reference,
        .tolerance = {{sum_scale(batch_matmul_terms), "a sum of K products in any order", true}},
        .cases = batch_matmul_cases,
@@ -274,7 +258,6 @@ std::vector<OpInfo> rows() {
        .decompose = matmul_bias_activation_parts,
        .composite = true,
        .flops = matmul_flops,
-       .describe = describe_matmul_bias_activation,
        .reference = matmul_bias_activation_reference,
        .tolerance = {{sum_scale(matmul_bias_activation_terms), "a sum of K products and the bias; ReLU adds no error",
                       true}},

@@ -44,8 +44,6 @@ struct OpInfo {
   double (*flops)(const OpSignature& signature) = nullptr;
   // Bytes that one run reads and writes; nullptr: every input and output once.
   double (*bytes)(const OpSignature& signature) = nullptr;
-  // "stride 2x2, pad 1x1"; nullptr: no attributes worth showing.
-  std::string (*describe)(const Attributes& attrs) = nullptr;
 
   // The op in float64 with plain loops, made to be checked by eye. It never uses the decomposition.
   void (*reference)(ReferenceCall& call) = nullptr;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ops/op.hpp"
+#include "ops/traced.hpp"
 
 // Code shared by the optimizers' updates: w, g and lr are their first three inputs, and the first `decayed` elements
 // decay.
@@ -12,25 +13,19 @@ namespace gpunn::ops {
 
 // --- Decompositions ---
 
-// g + weight_decay w, for the first `decayed`.
+// What a formula of op_formulas.inc reads and changes: w, g and the learning rate are the op's first three inputs.
+struct TracedUpdate {
+  traced::Traced w, g, rate, decay;
+};
+
 template <class Attrs>
-ValueId decayed_gradient(Composition& c, const Attrs& a) {
-  if (a.weight_decay == 0) return c.in(1);
-  return c.add(c.in(1), c.of_first(c.scaled(c.in(0), a.weight_decay), a.decayed));
-}
-
-// w (1 - lr weight_decay) for the elements that decay.
-template <class Attrs>
-ValueId shrunk_weights(Composition& c, const Attrs& a) {
-  if (a.weight_decay == 0) return c.in(0);
-  return c.sub(c.in(0), c.of_first(c.mul(c.scaled(c.in(0), a.weight_decay), c.in(2)), a.decayed));
-}
-
-inline ValueId stepped(Composition& c, ValueId w, ValueId step) { return c.sub(w, c.mul(step, c.in(2))); }
-
-// x / (sqrt(square) + epsilon)
-inline ValueId over_root(Composition& c, ValueId x, ValueId square, float epsilon) {
-  return c.div(x, c.add(c.sqrt(square), c.constant(epsilon)));
+TracedUpdate traced_update(Composition& c, const Attrs& a) {
+  using traced::Traced;
+  const bool all = a.decayed == c.shape(c.in(0))[0];
+  const Traced decay = a.weight_decay == 0 || a.decayed == 0 ? Traced::none()
+                       : all                                 ? Traced(a.weight_decay)
+                             : Traced(c, c.of_first(c.constant(a.weight_decay, c.shape(c.in(0))), a.decayed));
+  return {Traced(c, c.in(0)), Traced(c, c.in(1)), Traced(c, c.in(2)), decay};
 }
 
 // --- Error analyses ---

@@ -2,7 +2,6 @@
 // target.
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 #include <utility>
 
 #include "ops/op.hpp"
@@ -212,12 +211,6 @@ std::vector<ValueId> huber_parts(Composition& c) {
   return {c.row_mean(c.select(c.less_equal(distance, limit), square, straight))};
 }
 
-std::string describe_huber(const Attributes& attrs) {
-  std::ostringstream text;
-  text << "delta " << attrs.as<gpunn_huber_attrs>().delta;
-  return text.str();
-}
-
 double huber(double x, double target, double delta) {
   const double d = x - target;
   return std::abs(d) <= delta ? d * d / 2 : delta * (std::abs(d) - delta / 2);
@@ -307,7 +300,6 @@ std::vector<OpInfo> rows() {
        .gradient = pointwise_gradient<GPUNN_OP_HUBER_LOSS_BACKWARD>,
        .decompose = huber_parts,
        .flops = flops_per_input<4>,
-       .describe = describe_huber,
        .reference = forward<huber>,
        .tolerance = {{squares_scale, "a sum of squares or distances, and a quotient"}},
        .cases = huber_cases,
@@ -317,7 +309,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_HUBER_LOSS_BACKWARD,
        .decompose = huber_backward_parts,
        .flops = flops_per_input<4, 1>,
-       .describe = describe_huber,
        .reference = backward<huber_slope>,
        .tolerance = {{few_roundings_scale, "a difference, a product and a quotient"}},
        .cases = huber_backward_cases,

@@ -19,15 +19,6 @@ double window_flops(const OpSignature& s) {
   return static_cast<double>(s.outputs[0].elements()) * a.window[0] * a.window[1];
 }
 
-std::string describe_pool(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_pool2d_attrs>();
-  std::string text = "window " + pair_text(a.window) + ", stride " + pair_text(a.stride);
-  if (a.pad[0] != 0 || a.pad[1] != 0) text += ", pad " + pair_text(a.pad);
-  if (a.count_padding != 0) text += ", padding counted";
-  if (a.input_size[0] != 0) text += ", input " + pair_text(a.input_size);
-  return text;
-}
-
 // Where the maximum of a window lies: the first NaN, or else the first of equal maxima in row-major order.
 // `plane` is the index of element (0, 0) of the image plane.
 std::size_t window_maximum(const ReferenceCall& call, const Values& x, int64_t plane, int64_t height, int64_t width,
@@ -352,7 +343,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_MAX_POOL2D,
        .gradient = max_pool_gradient,
        .flops = window_flops,
-       .describe = describe_pool,
        .reference = max_pool2d_reference,
        .tolerance = {{exact_scale, "chooses, computes nothing"}},
        .cases = max_pool_cases,
@@ -360,14 +350,12 @@ std::vector<OpInfo> rows() {
        .request = pool_request},
       {.id = GPUNN_OP_QUANTIZED_MAX_POOL2D,
        .flops = window_flops,
-       .describe = describe_pool,
        .reference = max_pool2d_reference,
        .tolerance = {{exact_scale, "chooses, computes nothing"}},
        .cases = quantized_max_pool_cases,
        .typical = {.attrs = halving(), .inputs = {u8({64, 64, 28, 28})}},
        .request = quantized_pool_request},
       {.id = GPUNN_OP_MAX_POOL2D_BACKWARD,
-       .describe = describe_pool,
        .reference = max_pool2d_backward_reference,
        .tolerance = {{first_input_sum_scale(window_terms), "a sum over the windows that an element wins"}},
        .cases = max_pool_backward_cases,
@@ -376,7 +364,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_AVG_POOL2D,
        .gradient = avg_pool_gradient,
        .flops = window_flops,
-       .describe = describe_pool,
        .reference = avg_pool2d_reference,
        .tolerance = {{sum_scale(average_terms), "a sum over the window in any order and a quotient"}},
        .cases = avg_pool_cases,
@@ -384,7 +371,6 @@ std::vector<OpInfo> rows() {
        .request = pool_request},
       {.id = GPUNN_OP_AVG_POOL2D_BACKWARD,
        .flops = backward_window_flops,
-       .describe = describe_pool,
        .reference = avg_pool2d_backward_reference,
        .tolerance = {{sum_scale(window_terms), "a sum of quotients over the windows that hold an element"}},
        .cases = avg_pool_backward_cases,

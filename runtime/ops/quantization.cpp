@@ -25,11 +25,6 @@ double stored(double x, double scale, double zero_point) {
   return std::clamp(std::nearbyint(steps) + zero_point, 0.0, kMost);
 }
 
-std::string describe_quantize(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_quantize_attrs>();
-  return "scale " + std::to_string(a.scale) + ", zero point " + std::to_string(a.zero_point);
-}
-
 std::vector<CaseSpec> cases_of(const Generator& values, bool stored_values) {
   std::vector<CaseSpec> cases;
   for (const Shape& shape : kElementwiseShapes) {
@@ -353,14 +348,12 @@ CaseSpec quantized_mean_request(Written& r) {
 std::vector<OpInfo> rows() {
   return {
       {.id = GPUNN_OP_QUANTIZE,
-       .describe = describe_quantize,
        .reference = quantize_reference,
        .tolerance = {{exact_scale, "an integer"}},
        .cases = quantize_cases,
        .typical = {.attrs = quantize_attrs(1.0 / 64, 128), .inputs = {typical_images()}},
        .request = quantize_request},
       {.id = GPUNN_OP_DEQUANTIZE,
-       .describe = describe_quantize,
        .reference = dequantize_reference,
        .tolerance = {{one_rounding_scale, "a product"}},
        .cases = dequantize_cases,
@@ -369,7 +362,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_FAKE_QUANTIZE,
        .gradient = fake_quantize_gradient,
        .decompose = fake_quantize_parts,
-       .describe = describe_quantize,
        .reference = fake_quantize_reference,
        .tolerance = {{one_rounding_scale, "a product of an integer"}},
        .cases = fake_quantize_cases,
@@ -391,7 +383,6 @@ std::vector<OpInfo> rows() {
        .request = quantized_conv2d_request},
       {.id = GPUNN_OP_QUANTIZED_LINEAR,
        .flops = quantized_linear_flops,
-       .describe = describe_quantize,
        .reference = quantized_linear_reference,
        .tolerance = {{one_rounding_scale, "sums of integers, scaled by powers of two, and a bias"}},
        .cases = quantized_linear_cases,

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <sstream>
 #include <utility>
 
 #include "ops/op.hpp"
@@ -14,13 +13,6 @@ namespace gpunn::ops::random {
 namespace {
 
 // --- RANDOM_UNIFORM ---
-
-std::string describe_random(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_random_attrs>();
-  std::ostringstream text;
-  text << a.low << " " << a.high << ", seed " << a.seed << ", stream " << a.stream;
-  return text.str();
-}
 
 // The block that holds element i of a tensor of n elements drawn at `counter`.
 gpunn_random_words block_of(uint64_t seed, uint64_t stream, double counter, std::size_t n, std::size_t i) {
@@ -139,12 +131,6 @@ void dropout_gradient(GradientContext& c) {
   c.set(0, c.add(GPUNN_OP_DROPOUT, c.node().attrs, {c.output_gradient(), c.input(1)}));
 }
 
-std::string describe_dropout(const Attributes& attrs) {
-  std::ostringstream text;
-  text << "p " << attrs.as<gpunn_dropout_attrs>().p;
-  return text.str();
-}
-
 void dropout_reference(ReferenceCall& call) {
   const auto attrs = call.attrs<gpunn_dropout_attrs>();
   const Values& x = call.in(0);
@@ -183,7 +169,6 @@ std::vector<OpInfo> rows() {
   return {
       {.id = GPUNN_OP_RANDOM_UNIFORM,
        .flops = no_flops,
-       .describe = describe_random,
        .reference = random_uniform_reference,
        .tolerance = {{uniform_scale, "equal bits, then a product and an addition"}},
        .cases = uniform_cases,
@@ -191,7 +176,6 @@ std::vector<OpInfo> rows() {
        .request = numbers_request},
       {.id = GPUNN_OP_RANDOM_NORMAL,
        .flops = no_flops,
-       .describe = describe_random,
        .reference = random_normal_reference,
        .tolerance = {{normal_scale, "equal bits, then the rounding of the angle 2 pi u2 < 6.3 in f32"}},
        .cases = normal_cases,
@@ -199,7 +183,6 @@ std::vector<OpInfo> rows() {
        .request = numbers_request},
       {.id = GPUNN_OP_RANDOM_PERMUTATION,
        .flops = no_flops,
-       .describe = describe_random,
        .reference = random_permutation_reference,
        .tolerance = {{exact_scale, "equal bits"}},
        .cases = permutation_cases,
@@ -207,7 +190,6 @@ std::vector<OpInfo> rows() {
        .request = permutation_request},
       {.id = GPUNN_OP_DROPOUT,
        .gradient = dropout_gradient,
-       .describe = describe_dropout,
        .reference = dropout_reference,
        .tolerance = {{few_roundings_scale, "the same elements, then 1 / (1 - p) and a product"}},
        .cases = dropout_cases,

@@ -1,6 +1,5 @@
 // RANDOM_ZOOM and RANDOM_ZOOM_LABELS. Nothing flows back.
 #include <algorithm>
-#include <sstream>
 
 #include "ops/images.hpp"
 #include "ops/op.hpp"
@@ -8,13 +7,6 @@
 namespace gpunn::ops::random_zoom {
 
 namespace {
-
-std::string describe(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_random_zoom_attrs>();
-  std::ostringstream text;
-  text << "factors " << a.low << " to " << a.high;
-  return text.str();
-}
 
 // The place in a line of `size` pixels that pixel i of y shows. The window has size / factor pixels.
 double place(double share, double factor, int64_t size, int64_t i) {
@@ -96,7 +88,6 @@ std::vector<OpInfo> rows() {
   return {
       {.id = GPUNN_OP_RANDOM_ZOOM,
        .flops = flops_per_output<11>,  // a place, and three interpolations of three operations each
-       .describe = describe,
        .reference = random_zoom_reference<bilinear>,
        .tolerance = {{zoom_scale,
                       "a place within H + W, computed in f32 at worst, and from pixel to pixel values change by twice "
@@ -106,7 +97,6 @@ std::vector<OpInfo> rows() {
        .request = zoom_request},
       {.id = GPUNN_OP_RANDOM_ZOOM_LABELS,
        .flops = flops_per_output<2>,
-       .describe = describe,
        .reference = random_zoom_reference<nearest>,
        .tolerance = {{exact_scale, "the place is computed in f64, so that its nearest pixel is sure"}},
        .cases = label_map_cases<zoom_cases>,

@@ -29,16 +29,6 @@ void reduce_gradient(GradientContext& c) {
   c.set(0, e.mul(largest, e.div(dy, e.sum(largest, a.axes))));
 }
 
-std::string describe_reduce(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_reduce_attrs>();
-  std::string text = a.kind == GPUNN_REDUCE_SUM ? "sum" : a.kind == GPUNN_REDUCE_MEAN ? "mean" : "max";
-  text += " over";
-  for (uint32_t i = 0; i < GPUNN_MAX_RANK; ++i) {
-    if (((a.axes >> i) & 1U) != 0) text += " " + std::to_string(i);
-  }
-  return text;
-}
-
 void reduce_reference(ReferenceCall& call) {
   const auto attrs = call.attrs<gpunn_reduce_attrs>();
   const Shape& shape = call.in_type(0).shape;
@@ -250,7 +240,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_REDUCE,
        .gradient = reduce_gradient,
        .flops = flops_per_input<1>,
-       .describe = describe_reduce,
        .reference = reduce_reference,
        .tolerance = {{reduce_scale, "a sum in any order; a maximum is exact"}},
        .cases = reduce_cases,

@@ -9,15 +9,8 @@ namespace gpunn::ops::reflect_pad {
 
 namespace {
 
-gpunn_reflect_pad2d_attrs attrs_of(const Attributes& attrs) { return attrs.as<gpunn_reflect_pad2d_attrs>(); }
-
 Attributes padding_of(int32_t top, int32_t bottom, int32_t left, int32_t right) {
   return Attributes::of(gpunn_reflect_pad2d_attrs{.struct_size = 0, .before = {top, left}, .after = {bottom, right}});
-}
-
-std::string describe_padding(const Attributes& attrs) {
-  const gpunn_reflect_pad2d_attrs a = attrs_of(attrs);
-  return "before " + pair_text(a.before) + ", after " + pair_text(a.after);
 }
 
 double no_flops(const OpSignature&) { return 0; }
@@ -162,7 +155,6 @@ std::vector<OpInfo> rows() {
        .gradient = reflect_pad_gradient,
        .decompose = reflect_pad_parts,
        .flops = no_flops,
-       .describe = describe_padding,
        .reference = reflect_pad_reference,
        .tolerance = {{exact_scale, "copies"}},
        .cases = reflect_pad_cases,
@@ -171,7 +163,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_REFLECT_PAD2D_BACKWARD,
        .decompose = reflect_pad_backward_parts,
        .flops = backward_flops,
-       .describe = describe_padding,
        .reference = reflect_pad_backward_reference,
        .tolerance = {{sum_scale(backward_terms), "a sum over the copies of an element, in any order"}},
        .cases = reflect_pad_backward_cases,

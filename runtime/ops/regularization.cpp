@@ -1,7 +1,6 @@
 // CLIP_NORM and L1_GRADIENT: what is done to gradients, or weights, beside the optimizer's update.
 #include <algorithm>
 #include <cmath>
-#include <sstream>
 
 #include "ops/op.hpp"
 
@@ -18,13 +17,6 @@ std::vector<ValueId> clip_norm_parts(Composition& c) {
   const ValueId share = c.div(c.constant(a.max_norm), c.add(norm, c.constant(a.epsilon)));
   const ValueId factor = a.rescale != 0 ? share : c.minimum(one, share);
   return {c.mul(c.in(0), c.select(c.equal(c.sub(norm, norm), c.constant(0)), factor, one))};
-}
-
-std::string describe_clip_norm(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_clip_norm_attrs>();
-  std::ostringstream text;
-  text << (a.rescale != 0 ? "to " : "at most ") << a.max_norm;
-  return text.str();
 }
 
 void clip_norm_reference(ReferenceCall& call) {
@@ -80,12 +72,6 @@ std::vector<ValueId> l1_gradient_parts(Composition& c) {
 
 double l1_flops(const OpSignature& s) { return 2.0 * static_cast<double>(s.attrs.as<gpunn_l1_attrs>().decayed); }
 
-std::string describe_l1_gradient(const Attributes& attrs) {
-  std::ostringstream text;
-  text << "weight " << attrs.as<gpunn_l1_attrs>().weight;
-  return text.str();
-}
-
 void l1_gradient_reference(ReferenceCall& call) {
   const auto attrs = call.attrs<gpunn_l1_attrs>();
   for (std::size_t i = 0; i < call.out().size(); ++i) {
@@ -126,7 +112,6 @@ std::vector<OpInfo> rows() {
   return {
       {.id = GPUNN_OP_CLIP_NORM,
        .decompose = clip_norm_parts,
-       .describe = describe_clip_norm,
        .reference = clip_norm_reference,
        .tolerance = {{few_roundings_scale, "a sum, a quotient and a product"}},
        .cases = clip_cases,
@@ -135,7 +120,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_L1_GRADIENT,
        .decompose = l1_gradient_parts,
        .flops = l1_flops,
-       .describe = describe_l1_gradient,
        .reference = l1_gradient_reference,
        .tolerance = {{one_rounding_scale, "one addition, rounded once"}},
        .cases = l1_cases,

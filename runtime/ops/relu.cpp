@@ -1,9 +1,9 @@
 // RELU, LEAKY_RELU and their backwards.
 #include <algorithm>
 #include <iterator>
-#include <sstream>
 
 #include "ops/op.hpp"
+#include "ops/traced.hpp"
 
 namespace gpunn::ops::relu {
 
@@ -25,11 +25,6 @@ std::vector<CaseSpec> relu_cases() {
 
 // --- RELU_BACKWARD ---
 
-std::vector<ValueId> relu_backward_parts(Composition& c) {
-  const ValueId zero = c.constant(0);
-  return {c.select(c.less(zero, c.in(1)), c.in(0), zero)};
-}
-
 void relu_backward_reference(ReferenceCall& call) {
   map_backward(call, [](double dy, double y) { return y > 0 ? dy : 0; });
 }
@@ -43,17 +38,6 @@ std::vector<CaseSpec> relu_backward_cases() {
 }
 
 // --- LEAKY_RELU ---
-
-std::vector<ValueId> leaky_relu_parts(Composition& c) {
-  const ValueId x = c.in(0);
-  return {c.select(c.less(c.constant(0), x), x, c.scaled(x, c.attrs<gpunn_leaky_relu_attrs>().slope))};
-}
-
-std::string describe_slope(const Attributes& attrs) {
-  std::ostringstream text;
-  text << "slope " << attrs.as<gpunn_leaky_relu_attrs>().slope;
-  return text.str();
-}
 
 Attributes slope(float value) { return Attributes::of(gpunn_leaky_relu_attrs{.struct_size = 0, .slope = value}); }
 
@@ -77,11 +61,6 @@ CaseSpec leaky_relu_request(Written& r) {
 }
 
 // --- LEAKY_RELU_BACKWARD ---
-
-std::vector<ValueId> leaky_relu_backward_parts(Composition& c) {
-  const ValueId dy = c.in(0);
-  return {c.select(c.less(c.constant(0), c.in(1)), dy, c.scaled(dy, c.attrs<gpunn_leaky_relu_attrs>().slope))};
-}
 
 void leaky_relu_backward_reference(ReferenceCall& call) {
   const double slope = call.attrs<gpunn_leaky_relu_attrs>().slope;
@@ -116,7 +95,7 @@ std::vector<OpInfo> rows() {
        .typical = {.inputs = {typical_images()}},
        .request = same_shape<1>},
       {.id = GPUNN_OP_RELU_BACKWARD,
-       .decompose = relu_backward_parts,
+       .decompose = formula_parts<GPUNN_OP_RELU_BACKWARD>,
        .flops = flops_per_output<1>,
        .reference = relu_backward_reference,
        .tolerance = {{exact_scale, "chooses, computes nothing"}},
@@ -125,9 +104,8 @@ std::vector<OpInfo> rows() {
        .request = same_shape<2>},
       {.id = GPUNN_OP_LEAKY_RELU,
        .gradient = gradient_from_input<GPUNN_OP_LEAKY_RELU_BACKWARD>,
-       .decompose = leaky_relu_parts,
+       .decompose = formula_parts<GPUNN_OP_LEAKY_RELU>,
        .flops = flops_per_output<2>,
-       .describe = describe_slope,
        .reference = leaky_relu_reference,
        .tolerance = {{one_rounding_scale, "one product, rounded once"}},
        .cases = leaky_relu_cases,
@@ -138,9 +116,8 @@ std::vector<OpInfo> rows() {
        .typical = {.attrs = slope(0.01F), .inputs = {typical_images()}},
        .request = leaky_relu_request<1>},
       {.id = GPUNN_OP_LEAKY_RELU_BACKWARD,
-       .decompose = leaky_relu_backward_parts,
+       .decompose = formula_parts<GPUNN_OP_LEAKY_RELU_BACKWARD>,
        .flops = flops_per_output<2>,
-       .describe = describe_slope,
        .reference = leaky_relu_backward_reference,
        .tolerance = {{one_rounding_scale, "one product, rounded once"}},
        .cases = leaky_relu_backward_cases,

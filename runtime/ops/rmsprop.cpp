@@ -1,6 +1,5 @@
 // RMSPROP_UPDATE.
 #include <cmath>
-#include <sstream>
 
 #include "ops/op.hpp"
 #include "ops/optimizer.hpp"
@@ -13,18 +12,12 @@ namespace {
 
 std::vector<ValueId> rmsprop_parts(Composition& c) {
   const auto a = c.attrs<gpunn_rmsprop_attrs>();
-  const ValueId g = decayed_gradient(c, a), square = c.moving_average(c.in(3), c.mul(g, g), a.alpha);
-  const ValueId step = over_root(c, g, square, a.epsilon);
-  if (a.momentum == 0) return {stepped(c, c.in(0), step), square};
-  const ValueId velocity = c.add(c.scaled(c.in(4), a.momentum), step);
-  return {stepped(c, c.in(0), velocity), square, velocity};
-}
-
-std::string describe_rmsprop(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_rmsprop_attrs>();
-  std::ostringstream text;
-  text << "alpha " << a.alpha << ", momentum " << a.momentum << ", weight decay " << a.weight_decay;
-  return text.str();
+  auto [w, g, rate, decay] = traced_update(c, a);
+  traced::Traced square(c, c.in(3));
+  traced::Traced velocity = a.momentum == 0 ? traced::Traced::none() : traced::Traced(c, c.in(4));
+  traced::Formula<GPUNN_OP_RMSPROP_UPDATE>{a}(w, g, square, velocity, rate, decay);
+  if (a.momentum == 0) return {w.in(c), square.in(c)};
+  return {w.in(c), square.in(c), velocity.in(c)};
 }
 
 void rmsprop_update_reference(ReferenceCall& call) {
@@ -102,7 +95,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_RMSPROP_UPDATE,
        .decompose = rmsprop_parts,
        .flops = flops_per_input<10>,
-       .describe = describe_rmsprop,
        .reference = rmsprop_update_reference,
        .tolerance = {{rmsprop_scale, "a moment of two products, a root and a quotient"}},
        .cases = rmsprop_cases,

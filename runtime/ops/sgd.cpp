@@ -1,6 +1,5 @@
 // SGD_UPDATE.
 #include <cmath>
-#include <sstream>
 #include <utility>
 
 #include "ops/op.hpp"
@@ -14,18 +13,11 @@ namespace {
 
 std::vector<ValueId> sgd_parts(Composition& c) {
   const auto a = c.attrs<gpunn_sgd_attrs>();
-  const ValueId g = decayed_gradient(c, a);
-  if (a.momentum == 0) return {stepped(c, c.in(0), g)};
-  const ValueId velocity = c.add(c.scaled(c.in(3), a.momentum), g);
-  const ValueId step = a.nesterov != 0 ? c.add(g, c.scaled(velocity, a.momentum)) : velocity;
-  return {stepped(c, c.in(0), step), velocity};
-}
-
-std::string describe_sgd(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_sgd_attrs>();
-  std::ostringstream text;
-  text << "momentum " << a.momentum << (a.nesterov != 0 ? " nesterov" : "") << ", weight decay " << a.weight_decay;
-  return text.str();
+  auto [w, g, rate, decay] = traced_update(c, a);
+  traced::Traced velocity = a.momentum == 0 ? traced::Traced::none() : traced::Traced(c, c.in(3));
+  traced::Formula<GPUNN_OP_SGD_UPDATE>{a}(w, g, velocity, rate, decay);
+  if (a.momentum == 0) return {w.in(c)};
+  return {w.in(c), velocity.in(c)};
 }
 
 void sgd_update_reference(ReferenceCall& call) {
@@ -98,7 +90,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_SGD_UPDATE,
        .decompose = sgd_parts,
        .flops = flops_per_input<6>,
-       .describe = describe_sgd,
        .reference = sgd_update_reference,
        .tolerance = {{sgd_scale, "a sum of at most four products"}},
        .cases = sgd_cases,

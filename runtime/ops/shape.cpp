@@ -22,21 +22,6 @@ void pad_gradient(GradientContext& c) {
   c.set(0, c.add(GPUNN_OP_SLICE, Attributes::of(slice), {c.output_gradient()}));
 }
 
-template <class T>
-std::string list_text(const T* values, int32_t count) {
-  std::ostringstream text;
-  for (int32_t i = 0; i < count; ++i) text << (i == 0 ? "" : ", ") << values[i];
-  return "[" + text.str() + "]";
-}
-
-// A rank that is none shows as no numbers; infer says what is wrong with it.
-int32_t shown(int32_t rank) { return std::clamp<int32_t>(rank, 0, GPUNN_MAX_RANK); }
-
-std::string describe_pad(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_pad_attrs>();
-  return "before " + list_text(a.before, shown(a.rank)) + ", after " + list_text(a.after, shown(a.rank));
-}
-
 using Position = std::vector<int64_t>;
 
 // Calls visit(position, index) for every element, in row-major order.
@@ -148,11 +133,6 @@ void slice_gradient(GradientContext& c) {
 // Only the box is read.
 double slice_bytes(const OpSignature& s) { return 2.0 * static_cast<double>(s.outputs[0].bytes()); }
 
-std::string describe_slice(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_slice_attrs>();
-  return "start " + list_text(a.start, shown(a.rank)) + ", size " + list_text(a.size, shown(a.rank));
-}
-
 void slice_reference(ReferenceCall& call) {
   const auto attrs = call.attrs<gpunn_slice_attrs>();
   for_each_element(call.out_type().shape, [&](Position position, std::size_t to) {
@@ -211,10 +191,6 @@ void concat_gradient(GradientContext& c) {
     if (c.wants(i)) c.set(i, e.slice(c.output_gradient(), axis, start, size));
     start += size;
   }
-}
-
-std::string describe_concat(const Attributes& attrs) {
-  return "axis " + std::to_string(attrs.as<gpunn_concat_attrs>().axis);
 }
 
 void concat_reference(ReferenceCall& call) {
@@ -295,11 +271,6 @@ void transpose_gradient(GradientContext& c) {
   c.set(0, c.add(GPUNN_OP_TRANSPOSE, Attributes::of(inverse), {c.output_gradient()}));
 }
 
-std::string describe_transpose(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_transpose_attrs>();
-  return "permutation " + list_text(a.permutation, shown(a.rank));
-}
-
 void transpose_reference(ReferenceCall& call) {
   const auto attrs = call.attrs<gpunn_transpose_attrs>();
   for_each_element(call.out_type().shape, [&](const Position& position, std::size_t to) {
@@ -360,7 +331,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_PAD,
        .gradient = pad_gradient,
        .flops = no_flops,
-       .describe = describe_pad,
        .reference = pad_reference,
        .tolerance = {{exact_scale, "a copy"}},
        .cases = pad_cases,
@@ -370,7 +340,6 @@ std::vector<OpInfo> rows() {
        .gradient = slice_gradient,
        .flops = no_flops,
        .bytes = slice_bytes,
-       .describe = describe_slice,
        .reference = slice_reference,
        .tolerance = {{exact_scale, "a copy"}},
        .cases = slice_cases,
@@ -380,7 +349,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_CONCAT,
        .gradient = concat_gradient,
        .flops = no_flops,
-       .describe = describe_concat,
        .reference = concat_reference,
        .tolerance = {{exact_scale, "a copy"}},
        .cases = concat_cases,
@@ -388,7 +356,6 @@ std::vector<OpInfo> rows() {
        .request = concat_request},
       {.id = GPUNN_OP_QUANTIZED_CONCAT,
        .flops = no_flops,
-       .describe = describe_concat,
        .reference = concat_reference,
        .tolerance = {{exact_scale, "a copy"}},
        .cases = quantized_concat_cases,
@@ -397,7 +364,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_TRANSPOSE,
        .gradient = transpose_gradient,
        .flops = no_flops,
-       .describe = describe_transpose,
        .reference = transpose_reference,
        .tolerance = {{exact_scale, "a copy"}},
        .cases = transpose_cases,

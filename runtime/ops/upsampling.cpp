@@ -23,11 +23,6 @@ double flops_of_large(const Attributes& attrs, const TensorType& large) {
 
 double upsampling_flops(const OpSignature& s) { return flops_of_large(s.attrs, s.outputs[0]); }
 
-std::string describe_upsample(const Attributes& attrs) {
-  const auto a = attrs.as<gpunn_upsample2d_attrs>();
-  return "factor " + pair_text(a.factor) + (a.mode == GPUNN_UPSAMPLE_BILINEAR ? ", bilinear" : ", nearest");
-}
-
 // An element along one axis of x and its share in an element of y.
 struct Share {
   int64_t index;
@@ -156,7 +151,6 @@ std::vector<OpInfo> rows() {
       {.id = GPUNN_OP_UPSAMPLE2D,
        .gradient = upsample_gradient,
        .flops = upsampling_flops,
-       .describe = describe_upsample,
        .reference = upsample2d_reference,
        .tolerance = {{upsampling_scale, "a mean of at most four elements; one alone is exact"}},
        .cases = upsampling_cases,
@@ -165,7 +159,6 @@ std::vector<OpInfo> rows() {
        .request = upsampling_request},
       {.id = GPUNN_OP_UPSAMPLE2D_BACKWARD,
        .flops = upsampling_backward_flops,
-       .describe = describe_upsample,
        .reference = upsample2d_backward_reference,
        .tolerance = {{sum_scale(backward_terms), "a sum over the elements made of one, in any order"}},
        .cases = upsampling_backward_cases,

@@ -10,7 +10,7 @@
 #include "config/checked_backends.hpp"
 #include "plugins/plugin.hpp"
 #include "race/race_chart.hpp"
-#include "training/own_files.hpp"
+#include "runs/own_files.hpp"
 
 namespace gpunn {
 

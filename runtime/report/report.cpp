@@ -10,12 +10,13 @@
 
 #include "common/files.hpp"
 #include "common/input_file.hpp"
+#include "evaluation/evaluate.hpp"
+#include "evaluation/open_trained.hpp"
 #include "fields/standardise.hpp"
 #include "report/page.hpp"
+#include "runs/own_files.hpp"
+#include "runs/trained_model.hpp"
 #include "storage/checkpoint.hpp"
-#include "training/evaluate.hpp"
-#include "training/own_files.hpp"
-#include "training/trained_model.hpp"
 
 namespace gpunn {
 

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "compiler/autodiff.hpp"
+#include "program/optimizer_ops.hpp"
+#include "program/variable_access.hpp"
+#include "session/memory_check.hpp"
 #include "tasks/style/losses.hpp"
-#include "training/memory_check.hpp"
-#include "training/optimizer_ops.hpp"
-#include "training/variable_access.hpp"
 
 namespace gpunn::style {
 

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "data/images/planes.hpp"
-#include "execution/program_runner.hpp"
-#include "training/frozen_features.hpp"
-#include "training/layout.hpp"
-#include "training/optimizer/optimizer_rows.hpp"
+#include "execution/steps/program_runner.hpp"
+#include "optim/optimizer/optimizer_rows.hpp"
+#include "program/layout.hpp"
+#include "session/frozen_features.hpp"
 
 namespace gpunn::style {
 

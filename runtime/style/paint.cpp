@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "common/text.hpp"
-#include "data/damaged_files.hpp"
-#include "inference/any_size.hpp"
-#include "inference/content_picture.hpp"
-#include "inference/pictures.hpp"
-#include "inference/result_files.hpp"
+#include "data/folders/damaged_files.hpp"
+#include "inference/pictures/content_picture.hpp"
+#include "inference/pictures/pictures.hpp"
+#include "inference/results/result_files.hpp"
+#include "inference/tiles/any_size.hpp"
 #include "tasks/task.hpp"
 
 namespace gpunn {

@@ -11,12 +11,12 @@
 
 #include "common/files.hpp"
 #include "data/images/image.hpp"
-#include "data/philox_source.hpp"
-#include "inference/content_picture.hpp"
-#include "inference/pictures.hpp"
+#include "data/synthetic/philox_source.hpp"
+#include "inference/pictures/content_picture.hpp"
+#include "inference/pictures/pictures.hpp"
 #include "plugins/plugin.hpp"
+#include "session/open_backend.hpp"
 #include "style/image_trainer.hpp"
-#include "training/open_backend.hpp"
 
 namespace gpunn {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
-#include "training/session.hpp"
-#include "training/variable_access.hpp"
+#include "program/variable_access.hpp"
+#include "session/session.hpp"
 
 namespace gpunn {
 

@@ -10,9 +10,9 @@
 #include "common/process.hpp"
 #include "common/text.hpp"
 #include "execution/op_text.hpp"
-#include "training/evaluation_part.hpp"
-#include "training/run_folder.hpp"
-#include "training/training_length.hpp"
+#include "feed/evaluation_part.hpp"
+#include "runs/run_folder.hpp"
+#include "session/training_length.hpp"
 
 namespace gpunn {
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "training/session.hpp"
+#include "session/session.hpp"
 
 // A device computes while the host does something else. The host notices a failure at its next wait. Then it can't say
 // which of the ops since the last wait failed, and this process can't use the device any more. But a step is a function

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "training/session.hpp"
+#include "session/session.hpp"
 
 namespace gpunn::training {
 

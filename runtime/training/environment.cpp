@@ -10,7 +10,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "training/residency.hpp"
+#include "feed/residency.hpp"
 
 namespace gpunn::training {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "training/session.hpp"
+#include "session/session.hpp"
 
 namespace gpunn::training {
 

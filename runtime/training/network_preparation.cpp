@@ -3,9 +3,9 @@
 
 #include <string>
 
+#include "runs/preparation.hpp"
 #include "storage/model_info.hpp"
 #include "training/network.hpp"
-#include "training/preparation.hpp"
 
 namespace gpunn {
 

@@ -2,8 +2,8 @@
 
 #include <gpunn/training.hpp>
 
-#include "execution/profiler.hpp"
-#include "training/own_files.hpp"
+#include "execution/measurement/profiler.hpp"
+#include "runs/own_files.hpp"
 
 namespace gpunn::training {
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "distributed/team.hpp"
-#include "training/session.hpp"
+#include "session/session.hpp"
 
 namespace gpunn::training {
 

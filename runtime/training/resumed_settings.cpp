@@ -6,10 +6,10 @@
 
 #include "common/files.hpp"
 #include "common/text.hpp"
-#include "config/experiment/overrides.hpp"
-#include "training/model_info.hpp"
-#include "training/schedule/schedule.hpp"
-#include "training/training_length.hpp"
+#include "experiment/overrides.hpp"
+#include "runs/model_info.hpp"
+#include "session/schedule.hpp"
+#include "session/training_length.hpp"
 
 namespace gpunn::training {
 

@@ -6,18 +6,18 @@
 #include <utility>
 
 #include "common/files.hpp"
+#include "feed/evaluation_part.hpp"
+#include "feed/model_samples.hpp"
 #include "interchange/onnx/import.hpp"
+#include "runs/model_info.hpp"
+#include "runs/preparation.hpp"
+#include "runs/rank_files.hpp"
+#include "runs/transfer.hpp"
 #include "storage/safetensors.hpp"
-#include "training/evaluation_part.hpp"
-#include "training/model_info.hpp"
-#include "training/model_samples.hpp"
-#include "training/preparation.hpp"
 #include "training/profiled.hpp"
-#include "training/rank_files.hpp"
 #include "training/rank_team.hpp"
 #include "training/resumed_settings.hpp"
 #include "training/trainer.hpp"
-#include "training/transfer.hpp"
 
 namespace gpunn {
 

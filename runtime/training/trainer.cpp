@@ -10,16 +10,16 @@
 
 #include "common/text.hpp"
 #include "config/values.hpp"
-#include "training/check/summary.hpp"
+#include "feed/model_samples.hpp"
+#include "program/loss_scale.hpp"
+#include "runs/model_info.hpp"
+#include "runs/rank_files.hpp"
+#include "session/check/summary.hpp"
+#include "session/metric.hpp"
+#include "session/notices.hpp"
 #include "training/device_loss.hpp"
 #include "training/divergence.hpp"
 #include "training/environment.hpp"
-#include "training/loss_scale.hpp"
-#include "training/metric.hpp"
-#include "training/model_info.hpp"
-#include "training/model_samples.hpp"
-#include "training/notices.hpp"
-#include "training/rank_files.hpp"
 
 namespace gpunn::training {
 

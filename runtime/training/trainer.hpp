@@ -5,8 +5,8 @@
 #include <chrono>
 #include <optional>
 
-#include "training/run_folder.hpp"
-#include "training/session.hpp"
+#include "runs/run_folder.hpp"
+#include "session/session.hpp"
 
 namespace gpunn::training {
 

@@ -1,13 +1,11 @@
-// The attribute structs as api/include/gpunn/op_attrs.h declares them: their members with types and places.
+// The attribute structs: their members with types and places, as the compiler lays them out.
 #pragma once
 
 #include <gpunn/op_signature.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <fstream>
 #include <map>
-#include <regex>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -47,25 +45,20 @@ inline std::size_t size_of_struct(const AttributeStruct& members) {
 inline const std::map<std::string, AttributeStruct>& attribute_structs() {
   static const std::map<std::string, AttributeStruct> structs = [] {
     std::map<std::string, AttributeStruct> result{{"gpunn_no_attrs", {{"struct_size", "uint32_t", 1, 0}}}};
-    std::ifstream file(std::string(GPUNN_SOURCE_DIR) + "/api/include/gpunn/op_attrs.h");
-    const std::regex begin(R"(typedef struct (\w+) \{)"), member(R"(\s+(\w+) (\w+)(?:\[(\d+)\])?;.*)");
-    std::smatch match;
-    AttributeStruct* current = nullptr;
-    for (std::string line; std::getline(file, line);) {
-      if (std::regex_match(line, match, begin)) {
-        current = &result[match[1]];
-      } else if (line.starts_with("}")) {
-        current = nullptr;
-      } else if (current != nullptr && std::regex_match(line, match, member)) {
-        AttributeMember next{match[2], match[1], match[3].matched ? std::stoul(match[3]) : 1, 0};
-        const std::size_t size = size_of_type(next.type);
-        if (!current->empty()) {
-          const AttributeMember& last = current->back();
-          next.offset = (last.offset + last.count * size_of_type(last.type) + size - 1) / size * size;
-        }
-        current->push_back(std::move(next));
-      }
-    }
+#define GPUNN_ATTRS(name)                     \
+  {                                           \
+    using Struct = name;                      \
+    AttributeStruct& members = result[#name]; \
+    members.push_back({"struct_size", "uint32_t"});
+#define GPUNN_UNNAMED(type, member) \
+  members.push_back({#member, #type, sizeof(Struct::member) / sizeof(type), offsetof(Struct, member)});
+#define GPUNN_ATTR(type, member, extent, kind, fallback, help, ops) GPUNN_UNNAMED(type, member)
+#define GPUNN_ATTRS_END(name) }
+#include <gpunn/op_attrs.inc>
+#undef GPUNN_ATTRS
+#undef GPUNN_ATTR
+#undef GPUNN_UNNAMED
+#undef GPUNN_ATTRS_END
     return result;
   }();
   return structs;
@@ -73,7 +66,7 @@ inline const std::map<std::string, AttributeStruct>& attribute_structs() {
 
 inline const std::string& struct_of_op(int32_t op) {
   static const std::map<int32_t, std::string> names{
-#define GPUNN_OP(name, id, attributes, signature) {id, #attributes},
+#define GPUNN_OP(name, id, attributes, signature, summary) {id, #attributes},
 #include <gpunn/op_list.inc>
 #undef GPUNN_OP
   };

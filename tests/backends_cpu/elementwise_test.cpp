@@ -14,11 +14,6 @@ const Runner& elementwise_runner() {
   return made;
 }
 
-const Runner& arithmetic_runner() {
-  static const Runner made(gpunn::cpu::add_arithmetic_kernels);
-  return made;
-}
-
 template <class To, class From>
 std::vector<To> copied(const std::vector<From>& values) {
   const Tensor<From> x({static_cast<int64_t>(values.size())}, values);
@@ -49,7 +44,7 @@ TEST_CASE("element-wise ops are exact at any size, instruction set and number of
   const gpunn_scale_attrs half{sizeof(half), 0.3F};
   bool right = true;
   on_each_machine(y, [&] {
-    arithmetic_runner().run(GPUNN_OP_ADD, nullptr, {a, b}, {y});
+    elementwise_runner().run(GPUNN_OP_ADD, nullptr, {a, b}, {y});
     for (int64_t i = 0; i < n; ++i) right = right && y[i] == a[i] + b[i];
   });
   on_each_machine(y, [&] {
@@ -74,11 +69,11 @@ TEST_CASE("element-wise ops work in place") {
   const Tensor<float> a = random.tensor({40009});
   const Tensor<float> b = random.tensor({40009});
   Tensor<float> apart(a.shape());
-  arithmetic_runner().run(GPUNN_OP_ADD, nullptr, {a, b}, {apart});
+  elementwise_runner().run(GPUNN_OP_ADD, nullptr, {a, b}, {apart});
   Tensor<float> first(a);
-  arithmetic_runner().run(GPUNN_OP_ADD, nullptr, {first, b}, {first});
+  elementwise_runner().run(GPUNN_OP_ADD, nullptr, {first, b}, {first});
   Tensor<float> second(b);
-  arithmetic_runner().run(GPUNN_OP_ADD, nullptr, {a, second}, {second});
+  elementwise_runner().run(GPUNN_OP_ADD, nullptr, {a, second}, {second});
   CHECK(same_bits(first, apart));
   CHECK(same_bits(second, apart));
 }
@@ -203,12 +198,13 @@ TEST_CASE("element-wise ops refuse what they do not serve, and say why") {
   const Tensor<float> longer({2, 4});
   const Tensor<int32_t> whole({2, 3});
   Tensor<float> y({2, 3});
-  CHECK_THAT(arithmetic_runner().refusal(GPUNN_OP_ADD, nullptr, {x}, {y}), Contains("takes 2 inputs, not 1"));
-  CHECK_THAT(arithmetic_runner().refusal(GPUNN_OP_ADD, nullptr, {x, x}, {}), Contains("has 1 outputs, not 0"));
-  CHECK_THAT(arithmetic_runner().refusal(GPUNN_OP_ADD, nullptr, {x, longer}, {y}), Contains("[2, 3] and [2, 4]"));
-  CHECK_THAT(arithmetic_runner().refusal(GPUNN_OP_ADD, nullptr, {whole, x}, {y}),
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_ADD, nullptr, {x}, {y}), Contains("takes 2 inputs, not 1"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_ADD, nullptr, {x, x}, {}), Contains("has 1 outputs, not 0"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_ADD, nullptr, {x, longer}, {y}), Contains("[2, 3] and [2, 4]"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_ADD, nullptr, {whole, x}, {y}),
              Contains("must be f32 or bf16 or f16[]"));
-  CHECK_THAT(arithmetic_runner().refusal(GPUNN_OP_ADD, nullptr, {View(x).strided({1, 2}), x}, {y}), Contains("packed"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_ADD, nullptr, {View(x).strided({1, 2}), x}, {y}),
+             Contains("packed"));
   CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_SCALE, nullptr, {x}, {y}), Contains("attributes"));
   CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_COPY, nullptr, {x}, {View(y).strided({0, 1})}), Contains("overlap"));
   CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_COPY, nullptr, {View(GPUNN_F64, {2, 3})}, {y}), Contains("f64"));

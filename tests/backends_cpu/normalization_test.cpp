@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "batch_norm.hpp"
 #include "kernels.hpp"
+#include "norms/batch_norm.hpp"
 #include "run_op.hpp"
 
 using namespace cpu_test;
@@ -109,7 +109,7 @@ TEST_CASE("batch norm has the same bits at any number of threads, and the statis
 TEST_CASE("batch norm fused with a sum and a ReLU has the bits of the ops, at any number of threads") {
   using namespace gpunn::cpu;
   namespace backends = gpunn::backends;
-  const Runner arithmetic(add_arithmetic_kernels);
+  const Runner elementwise(add_elementwise_kernels);
   // Rows in strips, rows longer than a strip, and an image whose channels are split.
   const Shape shape =
       GENERATE(Shape{1, 1}, Shape{1000, 120}, Shape{300, 3000}, Shape{40, 6, 24, 24}, Shape{2, 3, 70, 70});
@@ -135,8 +135,8 @@ TEST_CASE("batch norm fused with a sum and a ReLU has the bits of the ops, at an
       Tensor<float> moved_mean(running_mean), moved_var(running_var);
       normalization_runner().run(GPUNN_OP_BATCH_NORM, &kAttrs, {x, gamma, beta, moved_mean, moved_var, counted},
                                  {plain, same_mean, same_rstd, moved_mean, moved_var});
-      if (summed) arithmetic.run(GPUNN_OP_ADD, nullptr, {plain, other}, {sum});
-      arithmetic.run(GPUNN_OP_RELU, nullptr, {summed ? sum : plain}, {expected});
+      if (summed) elementwise.run(GPUNN_OP_ADD, nullptr, {plain, other}, {sum});
+      elementwise.run(GPUNN_OP_RELU, nullptr, {summed ? sum : plain}, {expected});
       std::vector<char> workspace(plan().workspace_bytes);
       run_batch_norm(plan(), BatchNormForward<float>{.x = x.data(),
                                                      .gamma = gamma.data(),
@@ -158,8 +158,8 @@ TEST_CASE("batch norm fused with a sum and a ReLU has the bits of the ops, at an
     Tensor<float> dx(shape), dgamma({shape[1]}), dbeta({shape[1]}), masked(shape);
     on_each_machine(dx, [&] {
       Tensor<float> sum(dy), gradient(shape), expected(shape), same_dgamma(dgamma), same_dbeta(dbeta);
-      if (summed) arithmetic.run(GPUNN_OP_ADD, nullptr, {dy, other}, {sum});
-      arithmetic.run(GPUNN_OP_RELU_BACKWARD, nullptr, {sum, y}, {gradient});
+      if (summed) elementwise.run(GPUNN_OP_ADD, nullptr, {dy, other}, {sum});
+      elementwise.run(GPUNN_OP_RELU_BACKWARD, nullptr, {sum, y}, {gradient});
       normalization_runner().run(GPUNN_OP_BATCH_NORM_BACKWARD, nullptr, {gradient, x, gamma, mean, rstd, counted},
                                  {expected, same_dgamma, same_dbeta});
       for (const bool kept : {true, false}) {

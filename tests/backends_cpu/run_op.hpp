@@ -18,7 +18,7 @@
 
 #include "catch.hpp"
 #include "isa.hpp"
-#include "parallel.hpp"
+#include "threads/parallel.hpp"
 
 namespace cpu_test {
 

@@ -1,4 +1,4 @@
-#include "thread_team.hpp"
+#include "threads/thread_team.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "parallel.hpp"
+#include "threads/parallel.hpp"
 
 #if defined(__SANITIZE_THREAD__)
 #define GPUNN_TEST_UNDER_TSAN

@@ -4,8 +4,8 @@
 #include "catch.hpp"
 #include "compiler/memory_plan.hpp"
 #include "conformance/abi/raw_device.hpp"
-#include "execution/executable.hpp"
-#include "execution/variables.hpp"
+#include "execution/steps/executable.hpp"
+#include "execution/steps/variables.hpp"
 #include "gpu.hpp"
 
 using namespace gpunn;

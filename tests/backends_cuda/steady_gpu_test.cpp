@@ -3,7 +3,7 @@
 
 #include "catch.hpp"
 #include "gpu.hpp"
-#include "training/session.hpp"
+#include "session/session.hpp"
 
 using namespace gpunn;
 

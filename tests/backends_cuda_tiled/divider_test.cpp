@@ -17,7 +17,7 @@ uint32_t quotient(const Divider& by, uint32_t n) {
   return static_cast<uint32_t>(result.quotient);
 }
 
-// As divide() of subgraphs/step_shared.cuh.
+// As divide() of subgraphs/step/shared.cuh.
 uint32_t quotient(const Divisor& by, uint32_t n) { return gpunn::cuda_tiled::high_word(n, by.magic) + (n & by.whole); }
 
 // Around the multiples of d, where a quotient that is off by one shows, at the beginning, the end and in between.

@@ -1,9 +1,9 @@
-#include "cli/arena_map.hpp"
+#include "cli/reports/arena_map.hpp"
 
 #include <sstream>
 
 #include "catch.hpp"
-#include "cli/terminal.hpp"
+#include "cli/terminal/terminal.hpp"
 
 using namespace gpunn;
 using namespace gpunn::cli;

@@ -1,10 +1,10 @@
-#include "cli/line_plot.hpp"
+#include "cli/terminal/line_plot.hpp"
 
 #include <sstream>
 
 #include "catch.hpp"
-#include "cli/schedule_plan.hpp"
-#include "cli/terminal.hpp"
+#include "cli/reports/schedule_plan.hpp"
+#include "cli/terminal/terminal.hpp"
 
 using namespace gpunn;
 using namespace gpunn::cli;

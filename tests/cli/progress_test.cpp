@@ -1,4 +1,4 @@
-#include "cli/progress.hpp"
+#include "cli/terminal/progress.hpp"
 
 #include "catch.hpp"
 

@@ -1,10 +1,10 @@
-#include "cli/table.hpp"
+#include "cli/terminal/table.hpp"
 
 #include <limits>
 
 #include "catch.hpp"
-#include "cli/terminal.hpp"
-#include "cli/units.hpp"
+#include "cli/terminal/terminal.hpp"
+#include "cli/terminal/units.hpp"
 
 using namespace gpunn::cli;
 

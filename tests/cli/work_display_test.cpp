@@ -1,7 +1,7 @@
-#include "cli/work_display.hpp"
+#include "cli/terminal/work_display.hpp"
 
 #include "catch.hpp"
-#include "cli/terminal.hpp"
+#include "cli/terminal/terminal.hpp"
 
 using namespace gpunn;
 using namespace gpunn::cli;

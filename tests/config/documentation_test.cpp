@@ -1,9 +1,9 @@
-#include "config/experiment/documentation.hpp"
+#include "experiment/documentation.hpp"
 
 #include "catch.hpp"
 #include "common/files.hpp"
-#include "config/experiment/schema.hpp"
 #include "config/layer_table.hpp"
+#include "experiment/schema.hpp"
 
 namespace {
 std::string page() { return gpunn::read_text(std::string(GPUNN_SOURCE_DIR) + "/docs/experiments.md"); }

@@ -1,7 +1,7 @@
 #include <gpunn/experiment.hpp>
 
 #include "catch.hpp"
-#include "config/experiment/schema.hpp"
+#include "experiment/schema.hpp"
 #include "support.hpp"
 
 using namespace gpunn;

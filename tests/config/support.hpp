@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "config/experiment/schema.hpp"
+#include "experiment/schema.hpp"
 #include "temporary_folder.hpp"
 
 namespace config_test {

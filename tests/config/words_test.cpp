@@ -6,8 +6,8 @@
 
 #include "catch.hpp"
 #include "common/words/tables.hpp"
-#include "config/experiment/schema.hpp"
 #include "config/layer_table.hpp"
+#include "experiment/schema.hpp"
 #include "support.hpp"
 
 using namespace gpunn;

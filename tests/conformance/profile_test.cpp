@@ -9,8 +9,8 @@
 #include "conformance/profiles.hpp"
 #include "nn/model.hpp"
 #include "ops/case.hpp"
-#include "training/layout.hpp"
-#include "training/programs.hpp"
+#include "program/layout.hpp"
+#include "program/programs.hpp"
 
 using namespace gpunn;
 using namespace gpunn::conformance;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "check_support.hpp"
-#include "training/session.hpp"
+#include "session/session.hpp"
 
 using namespace gpunn::testing;
 

@@ -6,7 +6,7 @@
 
 #include "catch.hpp"
 #include "cifar_files.hpp"
-#include "data/tar.hpp"
+#include "data/download/tar.hpp"
 
 using gpunn::DataConfig;
 using gpunn::Dataset;

@@ -1,4 +1,4 @@
-#include "data/csv.hpp"
+#include "data/tables/csv.hpp"
 
 #include <gpunn/data.hpp>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "data/damaged_files.hpp"
+#include "data/folders/damaged_files.hpp"
 #include "data/images/image.hpp"
 #include "files.hpp"
 #include "image_files.hpp"

@@ -1,4 +1,4 @@
-#include "data/download.hpp"
+#include "data/download/download.hpp"
 
 #include <gpunn/progress.hpp>
 
@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "catch.hpp"
-#include "data/digest.hpp"
-#include "data/unpack.hpp"
+#include "data/download/digest.hpp"
+#include "data/download/unpack.hpp"
 #include "files.hpp"
 #include "http_server.hpp"
 

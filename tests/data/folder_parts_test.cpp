@@ -1,5 +1,5 @@
 // Which folders of a data set are its parts, and which are its classes.
-#include "data/folder_parts.hpp"
+#include "data/folders/folder_parts.hpp"
 
 #include <gpunn/data.hpp>
 

@@ -1,4 +1,4 @@
-#include "data/idx.hpp"
+#include "data/published/idx.hpp"
 
 #include <cstring>
 

@@ -5,7 +5,7 @@
 #include <iostream>
 
 #include "catch.hpp"
-#include "data/folder_scan.hpp"
+#include "data/folders/folder_scan.hpp"
 #include "files.hpp"
 #include "image_files.hpp"
 

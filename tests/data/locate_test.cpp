@@ -1,11 +1,11 @@
-#include "data/locate.hpp"
+#include "data/download/locate.hpp"
 
 #include <gpunn/data.hpp>
 
 #include <algorithm>
 
 #include "catch.hpp"
-#include "data/mnist.hpp"
+#include "data/published/mnist.hpp"
 #include "files.hpp"
 
 using gpunn::DataConfig;

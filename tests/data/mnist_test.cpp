@@ -1,4 +1,4 @@
-#include "data/mnist.hpp"
+#include "data/published/mnist.hpp"
 
 #include <gpunn/data.hpp>
 
@@ -9,8 +9,8 @@
 #include <numeric>
 
 #include "catch.hpp"
-#include "data/digest.hpp"
-#include "data/http.hpp"
+#include "data/download/digest.hpp"
+#include "data/download/http.hpp"
 #include "files.hpp"
 
 using gpunn::DataConfig;

@@ -1,4 +1,4 @@
-#include "data/partition.hpp"
+#include "data/rows/partition.hpp"
 
 #include <algorithm>
 #include <set>

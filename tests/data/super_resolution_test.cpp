@@ -2,6 +2,7 @@
 #include <gpunn/data.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <set>

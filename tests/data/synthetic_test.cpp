@@ -1,4 +1,4 @@
-#include "data/synthetic.hpp"
+#include "data/synthetic/synthetic.hpp"
 
 #include <gpunn/data.hpp>
 

@@ -65,9 +65,9 @@ def check_itself():
     """The words are found where they stand, and nowhere else."""
     for text in ("struct LaneStep {", "plan_lanes(ops)", "a rung", "Nobody waits", "goes on as ever", "the filter gradient",
                  "// a filter\n  // gradient", "float inv_dev", "claimed runs"):
-        assert findings("runtime/execution/step.hpp", text), text
+        assert findings("runtime/execution/steps/step.hpp", text), text
     for text in ("image planes", "wrung", "a stream", "CONV2D_BACKWARD_FILTER", "exclaim"):
-        assert not findings("runtime/execution/step.hpp", text), text
+        assert not findings("runtime/execution/steps/step.hpp", text), text
     assert not findings("runtime/storage/load.cpp", "the header claims 3 bytes")
 
 

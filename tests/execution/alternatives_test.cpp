@@ -2,9 +2,9 @@
 #include <fstream>
 
 #include "catch.hpp"
-#include "execution/compiler.hpp"
 #include "execution/fixture.hpp"
-#include "execution/kernel_times.hpp"
+#include "execution/measurement/kernel_times.hpp"
+#include "execution/steps/compiler.hpp"
 
 using namespace fixture;
 using gpunn::execution::compile;

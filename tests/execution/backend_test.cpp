@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "catch.hpp"
-#include "execution/event.hpp"
 #include "execution/fixture.hpp"
+#include "execution/streams/event.hpp"
 
 using namespace fixture;
 using gpunn::ExitCode;

@@ -10,8 +10,8 @@
 
 #include "compiler/memory_plan.hpp"
 #include "execution/backend.hpp"
-#include "execution/executable.hpp"
-#include "execution/variables.hpp"
+#include "execution/steps/executable.hpp"
+#include "execution/steps/variables.hpp"
 #include "graph/graph.hpp"
 #include "plugins/samples.hpp"
 

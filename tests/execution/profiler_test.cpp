@@ -1,4 +1,4 @@
-#include "execution/profiler.hpp"
+#include "execution/measurement/profiler.hpp"
 
 #include <algorithm>
 

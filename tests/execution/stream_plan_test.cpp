@@ -1,4 +1,4 @@
-#include "execution/stream_plan.hpp"
+#include "execution/streams/stream_plan.hpp"
 
 #include <gpunn/random.h>
 

@@ -1,11 +1,11 @@
 // Fused subgraphs: which ops the host offers, which it refuses, and how a step program runs with them.
-#include "execution/subgraph.hpp"
+#include "execution/steps/subgraph.hpp"
 
 #include "catch.hpp"
 #include "execution/allocation_count.hpp"
-#include "execution/compiler.hpp"
 #include "execution/fixture.hpp"
-#include "execution/profiler.hpp"
+#include "execution/measurement/profiler.hpp"
+#include "execution/steps/compiler.hpp"
 
 using namespace fixture;
 using gpunn::execution::compile;

@@ -1,4 +1,4 @@
-#include "execution/trace.hpp"
+#include "execution/measurement/trace.hpp"
 
 #include "catch.hpp"
 #include "execution/trace_checks.hpp"

@@ -1,7 +1,7 @@
 // Tables: the reader of lines alone, and the data set.
 #include <gpunn/data.hpp>
 
-#include "data/csv.hpp"
+#include "data/tables/csv.hpp"
 #include "fuzz.hpp"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t bytes) {

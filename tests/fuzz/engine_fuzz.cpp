@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "common/text.hpp"
-#include "data/part_digest.hpp"
+#include "data/rows/part_digest.hpp"
 #include "fuzz.hpp"
-#include "inference/program_json.hpp"
-#include "inference/saved_engine.hpp"
-#include "training/open_backend.hpp"
+#include "inference/engine_file/program_json.hpp"
+#include "inference/engine_file/saved_engine.hpp"
+#include "session/open_backend.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // IDX files, packed or not.
-#include "data/idx.hpp"
+#include "data/published/idx.hpp"
 #include "fuzz.hpp"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t bytes) {

@@ -1,6 +1,6 @@
 // Tables of tensors' names.
 #include "fuzz.hpp"
-#include "training/name_table.hpp"
+#include "runs/name_table.hpp"
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t bytes) {
   gpunn::fuzz::expect_at_most_an_error(

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "execution/compiler.hpp"
-#include "execution/executable.hpp"
-#include "inference/quantizers.hpp"
+#include "execution/steps/compiler.hpp"
+#include "execution/steps/executable.hpp"
+#include "inference/eight_bits/quantizers.hpp"
 
 using namespace gpunn;
 using graph::Attributes;

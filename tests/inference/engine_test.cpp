@@ -1,5 +1,5 @@
 // The passes over the program of a model for inference: the changes of each, and that results stay the same.
-#include "inference/engine.hpp"
+#include "inference/engine/engine.hpp"
 
 #include <gpunn/engine.hpp>
 #include <gpunn/network.hpp>
@@ -14,8 +14,8 @@
 
 #include "catch.hpp"
 #include "compiler/decompose.hpp"
-#include "execution/compiler.hpp"
-#include "execution/executable.hpp"
+#include "execution/steps/compiler.hpp"
+#include "execution/steps/executable.hpp"
 #include "inference/models.hpp"
 #include "temporary_folder.hpp"
 

@@ -13,7 +13,7 @@
 
 #include "catch.hpp"
 #include "data/images/image.hpp"
-#include "inference/class_map.hpp"
+#include "inference/explanation/class_map.hpp"
 #include "inference/models.hpp"
 
 using namespace gpunn;

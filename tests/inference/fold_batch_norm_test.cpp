@@ -1,5 +1,5 @@
 // Batch norms that the layer in front of them does the work of.
-#include "inference/fold_batch_norm.hpp"
+#include "inference/engine/fold_batch_norm.hpp"
 
 #include <gpunn/model.hpp>
 #include <gpunn/ops.h>
@@ -7,10 +7,11 @@
 #include <algorithm>
 
 #include "catch.hpp"
+#include "evaluation/open_trained.hpp"
 #include "inference/models.hpp"
 #include "nn/model.hpp"
+#include "runs/trained_model.hpp"
 #include "training/predictions.hpp"
-#include "training/trained_model.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

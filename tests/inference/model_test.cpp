@@ -9,12 +9,13 @@
 #include <thread>
 
 #include "catch.hpp"
+#include "evaluation/open_trained.hpp"
 #include "execution/allocation_count.hpp"
+#include "feed/evaluation_part.hpp"
 #include "inference/models.hpp"
-#include "training/evaluation_part.hpp"
+#include "runs/trained_model.hpp"
+#include "session/session.hpp"
 #include "training/predictions.hpp"
-#include "training/session.hpp"
-#include "training/trained_model.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

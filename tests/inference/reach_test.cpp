@@ -1,5 +1,5 @@
 // How far a model sees, and that an image in parts is therefore the image at once.
-#include "inference/reach.hpp"
+#include "inference/tiles/reach.hpp"
 
 #include <gpunn/network.hpp>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "inference/enlarger.hpp"
+#include "inference/enlarging/enlarger.hpp"
 #include "inference/models.hpp"
 
 using namespace gpunn;

@@ -1,5 +1,5 @@
 // Engine files: what they answer, and that a file or a machine that is not the engine's is refused.
-#include "inference/saved_engine.hpp"
+#include "inference/engine_file/saved_engine.hpp"
 
 #include <gpunn/engine.hpp>
 #include <gpunn/network.hpp>
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "catch.hpp"
-#include "data/part_digest.hpp"
+#include "data/rows/part_digest.hpp"
 #include "inference/models.hpp"
 #include "temporary_folder.hpp"
 

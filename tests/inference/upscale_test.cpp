@@ -11,7 +11,7 @@
 #include "data/images/image.hpp"
 #include "data/images/picture.hpp"
 #include "inference/models.hpp"
-#include "inference/tiles.hpp"
+#include "inference/tiles/tiles.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

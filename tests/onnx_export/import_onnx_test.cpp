@@ -15,8 +15,8 @@
 
 #include "catch.hpp"
 #include "onnx_files.hpp"
+#include "runs/transfer.hpp"
 #include "temporary_folder.hpp"
-#include "training/transfer.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

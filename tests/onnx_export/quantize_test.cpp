@@ -12,8 +12,8 @@
 #include <random>
 
 #include "catch.hpp"
-#include "inference/calibration.hpp"
-#include "interchange/export/measured_loss.hpp"
+#include "export/measured_loss.hpp"
+#include "inference/eight_bits/calibration.hpp"
 #include "temporary_folder.hpp"
 
 using namespace gpunn;

@@ -248,6 +248,8 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
     "pad": lambda: _one(before=[1, 0], after=[0, 2]),
     "slice": lambda: _one(start=[1, 0], size=[2, 3]),
     "transpose": lambda: ([floats(2, 3, 4)], {"permutation": [2, 0, 1]}),
+    "cumsum": lambda: _one(axis=1, reverse=True),
+    "tril": lambda: _one(diagonal=1),
     "concat": lambda: ([floats(2, 3), floats(2, 1, seed=1), floats(2, 2, seed=2)], {"axis": 1}),
     "sgd_update": lambda: ([floats(6), floats(6, seed=1), scalar(0.1), floats(6, seed=2)], {"momentum": 0.9}),
     "adam_update": lambda: (

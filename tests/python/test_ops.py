@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import resource
 import threading
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,15 +13,6 @@ import pytest
 import gpunn
 from gpunn import ops
 from op_samples import SAMPLES, floats
-
-
-def test_functions_are_those_that_the_generator_makes(source: Path) -> None:
-    spec = importlib.util.spec_from_file_location("generate_ops", source / "python" / "tools" / "generate_ops.py")
-    assert spec is not None
-    assert spec.loader is not None
-    generator = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generator)
-    assert generator.FILE.read_text() == generator.text(), "run python/tools/generate_ops.py"
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))

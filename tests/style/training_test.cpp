@@ -10,8 +10,8 @@
 
 #include "catch.hpp"
 #include "data/images/image.hpp"
+#include "session/session.hpp"
 #include "temporary_folder.hpp"
-#include "training/session.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "catch.hpp"
+#include "session/session.hpp"
 #include "training/fixtures.hpp"
-#include "training/session.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

@@ -8,9 +8,9 @@
 #include <cmath>
 
 #include "catch.hpp"
+#include "program/mixup.hpp"
+#include "session/session.hpp"
 #include "training/fixtures.hpp"
-#include "training/mixup.hpp"
-#include "training/session.hpp"
 #include "training/stop_after.hpp"
 
 using namespace gpunn;

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "runs/trained_model.hpp"
+#include "session/session.hpp"
 #include "training/fixtures.hpp"
-#include "training/session.hpp"
 #include "training/stop_after.hpp"
-#include "training/trained_model.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

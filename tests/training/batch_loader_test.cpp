@@ -1,4 +1,4 @@
-#include "training/batch_loader.hpp"
+#include "feed/batch_loader.hpp"
 
 #include <gpunn/error.hpp>
 

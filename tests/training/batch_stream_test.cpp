@@ -1,6 +1,6 @@
 // Streaming on a backend whose streams run at the same time, each as slow as a test wants it: where a wait is missing,
 // a step trains on the wrong rows.
-#include "training/batch_stream.hpp"
+#include "feed/batch_stream.hpp"
 
 #include <algorithm>
 
@@ -9,9 +9,9 @@
 #include "execution/trace_checks.hpp"
 #include "fields/values.hpp"
 #include "plugins/plugin.hpp"
+#include "session/session.hpp"
 #include "training/fixtures.hpp"
 #include "training/samples/delayed.hpp"
-#include "training/session.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include "catch.hpp"
+#include "runs/trained_model.hpp"
 #include "training/fixtures.hpp"
 #include "training/tallies.hpp"
-#include "training/trained_model.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

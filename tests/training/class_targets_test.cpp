@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "session/session.hpp"
 #include "tasks/classification.hpp"
 #include "training/fixtures.hpp"
 #include "training/predictions.hpp"
-#include "training/session.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

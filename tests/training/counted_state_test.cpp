@@ -12,9 +12,9 @@
 #include "common/files.hpp"
 #include "fields/kind.hpp"
 #include "fields/values.hpp"
+#include "session/schedule.hpp"
+#include "session/session.hpp"
 #include "training/fixtures.hpp"
-#include "training/schedule/schedule.hpp"
-#include "training/session.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

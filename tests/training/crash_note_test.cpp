@@ -1,4 +1,4 @@
-#include "training/check/crash_note.hpp"
+#include "session/check/crash_note.hpp"
 
 #include <csignal>
 #include <string>

@@ -1,5 +1,5 @@
 // The bytes of event files; tensorboard_test.py has TensorBoard read whole ones.
-#include "training/event_file.hpp"
+#include "runs/event_file.hpp"
 
 #include "catch.hpp"
 

@@ -7,11 +7,11 @@
 
 #include "catch.hpp"
 #include "nn/model.hpp"
+#include "runs/name_table.hpp"
+#include "runs/transfer.hpp"
+#include "session/session.hpp"
 #include "storage/safetensors.hpp"
 #include "training/fixtures.hpp"
-#include "training/name_table.hpp"
-#include "training/session.hpp"
-#include "training/transfer.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

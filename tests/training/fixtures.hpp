@@ -11,9 +11,9 @@
 
 #include <unistd.h>
 
+#include "optim/optimizer/optimizer_rows.hpp"
 #include "storage/checkpoint.hpp"
 #include "temporary_folder.hpp"
-#include "training/optimizer/optimizer_rows.hpp"
 
 namespace gpunn::testing {
 

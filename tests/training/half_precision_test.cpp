@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "catch.hpp"
+#include "session/session.hpp"
 #include "training/fixtures.hpp"
-#include "training/session.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

@@ -1,4 +1,4 @@
-#include "training/hidden_folder.hpp"
+#include "runs/hidden_folder.hpp"
 
 #include <gpunn/error.hpp>
 

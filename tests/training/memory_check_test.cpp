@@ -1,5 +1,5 @@
 // A device with too little memory: the message, and that its numbers are right.
-#include "training/memory_check.hpp"
+#include "session/memory_check.hpp"
 
 #include <gpunn/error.hpp>
 #include <gpunn/training.hpp>
@@ -9,8 +9,8 @@
 
 #include "catch.hpp"
 #include "execution/backend.hpp"
+#include "session/session.hpp"
 #include "training/fixtures.hpp"
-#include "training/session.hpp"
 
 using namespace gpunn;
 using namespace gpunn::training;

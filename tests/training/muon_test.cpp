@@ -11,7 +11,7 @@
 
 #include "catch.hpp"
 #include "ops/reference.hpp"
-#include "training/optimizer_ops.hpp"
+#include "program/optimizer_ops.hpp"
 
 using namespace gpunn;
 using namespace gpunn::training;

@@ -1,4 +1,4 @@
-#include "training/name_table.hpp"
+#include "runs/name_table.hpp"
 
 #include <gpunn/error.hpp>
 

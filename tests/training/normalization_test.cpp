@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "session/session.hpp"
 #include "training/fixtures.hpp"
-#include "training/session.hpp"
 #include "training/stop_after.hpp"
 
 using namespace gpunn;

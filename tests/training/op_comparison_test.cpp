@@ -1,4 +1,4 @@
-#include "training/check/op_comparison.hpp"
+#include "session/check/op_comparison.hpp"
 
 #include <gpunn/ops.h>
 
@@ -8,7 +8,7 @@
 
 #include "catch.hpp"
 #include "ops/reference.hpp"
-#include "training/check/parameter_comparison.hpp"
+#include "session/check/parameter_comparison.hpp"
 
 using namespace gpunn;
 using namespace gpunn::training;

@@ -9,12 +9,12 @@
 
 #include "catch.hpp"
 #include "graph/expressions.hpp"
+#include "session/session.hpp"
 #include "tasks/losses.hpp"
 #include "tasks/metrics/number_errors.hpp"
 #include "tasks/output_report.hpp"
 #include "tasks/target_task.hpp"
 #include "training/fixtures.hpp"
-#include "training/session.hpp"
 #include "training/stop_after.hpp"
 
 using namespace gpunn;

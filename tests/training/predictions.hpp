@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "training/session.hpp"
+#include "session/session.hpp"
 
 namespace gpunn::testing {
 

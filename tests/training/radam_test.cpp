@@ -8,10 +8,10 @@
 
 #include "../ops/evaluate.hpp"
 #include "catch.hpp"
+#include "program/layout.hpp"
+#include "program/optimizer_ops.hpp"
+#include "session/session.hpp"
 #include "training/fixtures.hpp"
-#include "training/layout.hpp"
-#include "training/optimizer_ops.hpp"
-#include "training/session.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

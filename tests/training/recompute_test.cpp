@@ -5,9 +5,9 @@
 #include <map>
 
 #include "catch.hpp"
+#include "program/recomputed_stages.hpp"
+#include "session/session.hpp"
 #include "training/fixtures.hpp"
-#include "training/recomputed_stages.hpp"
-#include "training/session.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

@@ -1,5 +1,5 @@
 // The learning rates of a training: against PyTorch's, at their edges, and where they depend on the training.
-#include "training/schedule/schedule.hpp"
+#include "session/schedule.hpp"
 
 #include <cmath>
 #include <fstream>

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "catch.hpp"
+#include "session/session.hpp"
 #include "training/fixtures.hpp"
-#include "training/session.hpp"
 #include "training/stop_after.hpp"
 
 using namespace gpunn;

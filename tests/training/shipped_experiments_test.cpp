@@ -9,13 +9,13 @@
 
 #include "catch.hpp"
 #include "compiler/memory_plan.hpp"
+#include "feed/model_samples.hpp"
 #include "fields/kind.hpp"
 #include "fields/values.hpp"
-#include "training/frozen_features.hpp"
-#include "training/layout.hpp"
-#include "training/model_samples.hpp"
-#include "training/programs.hpp"
-#include "training/update_rules.hpp"
+#include "program/layout.hpp"
+#include "program/programs.hpp"
+#include "program/update_rules.hpp"
+#include "session/frozen_features.hpp"
 
 using namespace gpunn;
 

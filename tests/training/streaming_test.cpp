@@ -5,10 +5,10 @@
 #include <string>
 
 #include "catch.hpp"
+#include "feed/loader_report.hpp"
+#include "feed/residency.hpp"
+#include "session/session.hpp"
 #include "training/fixtures.hpp"
-#include "training/loader_report.hpp"
-#include "training/residency.hpp"
-#include "training/session.hpp"
 #include "training/stop_after.hpp"
 
 using namespace gpunn;

@@ -6,9 +6,9 @@
 
 #include "catch.hpp"
 #include "data/images/bicubic.hpp"
+#include "session/session.hpp"
 #include "tasks/super_resolution/quality.hpp"
 #include "training/fixtures.hpp"
-#include "training/session.hpp"
 #include "training/stop_after.hpp"
 
 using namespace gpunn;

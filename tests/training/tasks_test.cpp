@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "catch.hpp"
+#include "session/session.hpp"
 #include "training/fixtures.hpp"
-#include "training/session.hpp"
 #include "training/stop_after.hpp"
 
 using namespace gpunn;

@@ -4,14 +4,14 @@
 #include <utility>
 
 #include "catch.hpp"
+#include "feed/evaluation_part.hpp"
+#include "feed/model_samples.hpp"
 #include "fields/values.hpp"
+#include "runs/transfer.hpp"
+#include "session/session.hpp"
 #include "storage/safetensors.hpp"
-#include "training/evaluation_part.hpp"
 #include "training/fixtures.hpp"
-#include "training/model_samples.hpp"
 #include "training/predictions.hpp"
-#include "training/session.hpp"
-#include "training/transfer.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "catch.hpp"
+#include "runs/run_folder.hpp"
+#include "session/session.hpp"
 #include "training/fixtures.hpp"
-#include "training/run_folder.hpp"
-#include "training/session.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

@@ -1,5 +1,5 @@
 // A training that starts from another's weights: the tensors that it takes or leaves, and the messages.
-#include "training/transfer.hpp"
+#include "runs/transfer.hpp"
 
 #include <gpunn/error.hpp>
 #include <gpunn/plan.hpp>
@@ -9,11 +9,11 @@
 #include <functional>
 
 #include "catch.hpp"
+#include "feed/evaluation_part.hpp"
+#include "feed/model_samples.hpp"
+#include "session/session.hpp"
 #include "storage/safetensors.hpp"
-#include "training/evaluation_part.hpp"
 #include "training/fixtures.hpp"
-#include "training/model_samples.hpp"
-#include "training/session.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

@@ -12,9 +12,9 @@
 
 #include "catch.hpp"
 #include "common/metric_json.hpp"
+#include "session/metric.hpp"
+#include "session/plateau.hpp"
 #include "training/fixtures.hpp"
-#include "training/metric.hpp"
-#include "training/schedule/plateau.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

@@ -1,5 +1,5 @@
 // Parameter groups and frozen parameters: which parameters a step updates, how, and which ops it needs for that.
-#include "training/update_rules.hpp"
+#include "program/update_rules.hpp"
 
 #include <gpunn/ops.h>
 
@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "catch.hpp"
+#include "program/gradient_buckets.hpp"
+#include "program/layout.hpp"
+#include "program/programs.hpp"
 #include "training/fixtures.hpp"
-#include "training/gradient_buckets.hpp"
-#include "training/layout.hpp"
-#include "training/programs.hpp"
 
 using namespace gpunn;
 using namespace gpunn::testing;

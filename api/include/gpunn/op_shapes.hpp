@@ -420,6 +420,15 @@ void require_velocity(const Attributes& a, bool given) {
 inline void require_attributes(int32_t op, const AnyAttributes& attributes, Tensors in) {
   const auto rows = [&] { return in[0].shape[0]; };
   switch (op) {
+    case GPUNN_OP_CUMSUM: {
+      const int64_t axis = attributes.as<gpunn_cumsum_attrs>().axis;
+      require(axis >= 0 && axis < static_cast<int64_t>(in[0].shape.size()),
+              "there is no dimension " + std::to_string(axis) + " in " + text_of(in[0]));
+      break;
+    }
+    case GPUNN_OP_TRIL:
+      require(in[0].shape.size() >= 2, "x must have two dimensions or more, is " + text_of(in[0]));
+      break;
     case GPUNN_OP_CLAMP: {
       const auto a = attributes.as<gpunn_clamp_attrs>();  // neither may be NaN
       require(a.low <= a.high, "low " + std::to_string(a.low) + " must not be above high " + std::to_string(a.high));

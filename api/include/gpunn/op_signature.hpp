@@ -118,6 +118,7 @@ struct Op {
   std::size_t attributes = 0;  // bytes of the struct
   std::string_view text;       // of the signature
   Signature signature;
+  std::string_view summary;  // a line
 };
 
 namespace detail {
@@ -208,8 +209,8 @@ inline Signature read_signature(std::string_view text) {
 inline const std::map<int32_t, Op>& all() {
   static const std::map<int32_t, Op> ops = [] {
     std::map<int32_t, Op> table;
-#define GPUNN_OP(name, id, attributes, signature) \
-  table.emplace(id, Op{id, #name, sizeof(attributes), signature, detail::read_signature(signature)});
+#define GPUNN_OP(name, id, attributes, signature, summary) \
+  table.emplace(id, Op{id, #name, sizeof(attributes), signature, detail::read_signature(signature), summary});
 #include <gpunn/op_list.inc>
 #undef GPUNN_OP
     return table;

@@ -16,7 +16,7 @@ typedef struct gpunn_no_attrs {
 } gpunn_no_attrs;
 
 /* The ids of the ops, GPUNN_OP_ADD and so on. */
-#define GPUNN_OP(name, id, attributes, signature) GPUNN_OP_##name = (id),
+#define GPUNN_OP(name, id, attributes, signature, summary) GPUNN_OP_##name = (id),
 typedef enum gpunn_op {
 #include "op_list.inc"
 } gpunn_op;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "grain.hpp"
-#include "parallel.hpp"
+#include "threads/grain.hpp"
+#include "threads/parallel.hpp"
 
 namespace gpunn::cpu {
 namespace {

@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
+#include "convolution/image_rows.hpp"
 #include "half/half_tile.hpp"
 #include "half/padded_pixels.hpp"
-#include "image_rows.hpp"
 
 namespace gpunn::cpu {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "grain.hpp"
-#include "parallel.hpp"
+#include "threads/grain.hpp"
+#include "threads/parallel.hpp"
 
 namespace gpunn::cpu {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "grain.hpp"
+#include "threads/grain.hpp"
 
 namespace gpunn::cpu {
 namespace {

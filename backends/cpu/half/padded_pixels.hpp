@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "image_rows.hpp"
+#include "convolution/image_rows.hpp"
 
 namespace gpunn::cpu {
 

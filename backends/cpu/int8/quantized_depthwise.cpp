@@ -1,8 +1,8 @@
 // Depthwise convolution in eight bits: a task is a row of pixels of an image, its sums are of all channels at once.
 #include <algorithm>
 
-#include "parallel.hpp"
-#include "quantized_convolution.hpp"
+#include "convolution/quantized_convolution.hpp"
+#include "threads/parallel.hpp"
 
 namespace gpunn::cpu {
 namespace {

@@ -1,8 +1,8 @@
 #include "simd/attention.hpp"
 
-#include "simd/exp.hpp"
-#include "simd/maximum.hpp"
-#include "simd/sum.hpp"
+#include "simd/lanes/exp.hpp"
+#include "simd/lanes/maximum.hpp"
+#include "simd/lanes/sum.hpp"
 
 namespace gpunn::cpu {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "isa.hpp"
-#include "simd/channel_shape.hpp"
+#include "simd/images/channel_shape.hpp"
 
 namespace gpunn::cpu {
 

@@ -2,9 +2,9 @@
 // that stays in the first-level cache.
 #include "simd/class_scores.hpp"
 
-#include "simd/exp_rows.hpp"
-#include "simd/maximum.hpp"
-#include "simd/sum.hpp"
+#include "simd/lanes/exp_rows.hpp"
+#include "simd/lanes/maximum.hpp"
+#include "simd/lanes/sum.hpp"
 
 namespace gpunn::cpu {
 namespace {

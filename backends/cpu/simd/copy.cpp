@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "simd/vec.hpp"
+#include "simd/lanes/vec.hpp"
 
 namespace gpunn::cpu::GPUNN_ISA {
 

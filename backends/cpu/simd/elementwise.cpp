@@ -1,61 +1,85 @@
 #include "simd/elementwise.hpp"
 
-#include "simd/formulas.hpp"
-#include "simd/map.hpp"
+#include <type_traits>
+
+#include "simd/lanes/formulas.hpp"
 
 namespace gpunn::cpu {
 namespace {
 
-void scale(const float* x, float factor, float* y, int64_t n) {
+// y = f(x). An operand that one number stands for becomes part of f.
+template <class F>
+void map(const F& f, Operand x, float* y, int64_t n) {
+  if (x.step == 0) {
+    const float value = f(*x.x);
+    for (int64_t i = 0; i < n; ++i) y[i] = value;
+    return;
+  }
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = factor * x[i];
+  for (int64_t i = 0; i < n; ++i) y[i] = f(x.x[i]);
 }
 
-void axpby(float alpha, const float* a, float beta, const float* b, float* y, int64_t n) {
+template <class F>
+void map(const F& f, Operand a, Operand b, float* y, int64_t n) {
+  if (b.step == 0) return map([f, right = *b.x](float left) { return f(left, right); }, a, y, n);
+  if (a.step == 0) return map([f, left = *a.x](float right) { return f(left, right); }, b, y, n);
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = alpha * a[i] + beta * b[i];
+  for (int64_t i = 0; i < n; ++i) y[i] = f(a.x[i], b.x[i]);
 }
 
-// A NaN is neither below nor above, and stays.
-void clamp(const float* x, float low, float high, float* y, int64_t n) {
+template <class F>
+void map(const F& f, Operand a, Operand b, Operand c, float* y, int64_t n) {
+  if (c.step == 0) return map([f, last = *c.x](float p, float q) { return f(p, q, last); }, a, b, y, n);
+  if (b.step == 0) return map([f, middle = *b.x](float p, float q) { return f(p, middle, q); }, a, c, y, n);
+  if (a.step == 0) return map([f, first = *a.x](float p, float q) { return f(first, p, q); }, b, c, y, n);
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    const float raised = x[i] < low ? low : x[i];
-    y[i] = raised > high ? high : raised;
+  for (int64_t i = 0; i < n; ++i) y[i] = f(a.x[i], b.x[i], c.x[i]);
+}
+
+template <class F>
+void map_operands(const F& f, const Operand* x, float* y, int64_t n) {
+  if constexpr (std::is_invocable_v<F, float>) {
+    map(f, x[0], y, n);
+  } else if constexpr (std::is_invocable_v<F, float, float>) {
+    map(f, x[0], x[1], y, n);
+  } else {
+    map(f, x[0], x[1], x[2], y, n);
   }
 }
 
-void leaky_relu(const float* x, float slope, float* y, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = x[i] > 0.0F ? x[i] : slope * x[i];
+template <int32_t op>
+void run(const void* attrs, const Operand* x, float* y, int64_t n) {
+  formulas::Formula<op> f;
+  __builtin_memcpy(&f.attrs, attrs, sizeof(f.attrs));
+  if constexpr (requires { f.attrs.tanh; }) {
+    // A loop for either: one for both would compute both.
+    if (f.attrs.tanh != 0) {
+      f.attrs.tanh = 1;
+      map_operands(f, x, y, n);
+    } else {
+      map_operands(f, x, y, n);
+    }
+  } else {
+    map_operands(f, x, y, n);
+  }
 }
 
-void leaky_relu_backward(const float* dy, const float* x, float slope, float* dx, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) dx[i] = x[i] > 0.0F ? dy[i] : slope * dy[i];
-}
-
-void add_sign(float factor, const float* x, float* y, int64_t n) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] += x[i] > 0.0F ? factor : x[i] < 0.0F ? -factor : 0.0F;
-}
+constexpr ElementwiseOp kOps[] = {
+#define GPUNN_FORMULA(op, parameters, ...) {GPUNN_OP_##op, run<GPUNN_OP_##op>},
+#define GPUNN_FORMULA_PART(name, parameters, ...)
+#define GPUNN_UPDATE(op, parameters, ...)
+#include <gpunn/op_formulas.inc>
+#undef GPUNN_FORMULA
+#undef GPUNN_FORMULA_PART
+#undef GPUNN_UPDATE
+    {},
+};
 
 }  // namespace
 
 namespace GPUNN_ISA {
 extern const ElementwiseKernels elementwise_kernels;
-const ElementwiseKernels elementwise_kernels{
-    .scale = scale,
-    .axpby = axpby,
-    .clamp = clamp,
-    .leaky_relu = leaky_relu,
-    .leaky_relu_backward = leaky_relu_backward,
-    .gelu_erf = of_one<[](float x) { return x * normal_of(x).below; }>,
-    .gelu_tanh = of_one<[](float x) { return x * tanh_gate(x); }>,
-    .gelu_erf_backward = of_two<gelu_erf_backward>,
-    .gelu_tanh_backward = of_two<gelu_tanh_backward>,
-    .add_sign = add_sign,
-};
+const ElementwiseKernels elementwise_kernels{kOps};
 }  // namespace GPUNN_ISA
 
 }  // namespace gpunn::cpu

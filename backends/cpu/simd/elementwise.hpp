@@ -1,23 +1,28 @@
-// Element-wise loops over packed f32. Outputs may be the very memory of an input.
+// Element-wise ops over runs of numbers, of which gpunn/op_formulas.inc has the formulas. An operand's step is 1, or 0
+// if one number stands for all. y may share the memory of an operand whose step is 1.
 #pragma once
 
 #include <cstdint>
 
 #include "isa.hpp"
-#include "simd/arithmetic.hpp"
 
 namespace gpunn::cpu {
 
+struct Operand {
+  const float* x;
+  int64_t step;
+};
+
+// `attrs` is the op's struct of attributes.
+using Elementwise = void (*)(const void* attrs, const Operand* x, float* y, int64_t n);
+
+struct ElementwiseOp {
+  int32_t op;
+  Elementwise run;
+};
+
 struct ElementwiseKernels {
-  void (*scale)(const float* x, float factor, float* y, int64_t n);
-  void (*axpby)(float alpha, const float* a, float beta, const float* b, float* y, int64_t n);
-  void (*clamp)(const float* x, float low, float high, float* y, int64_t n);
-  void (*leaky_relu)(const float* x, float slope, float* y, int64_t n);
-  void (*leaky_relu_backward)(const float* dy, const float* x, float slope, float* dx, int64_t n);
-  Unary gelu_erf, gelu_tanh;
-  Binary gelu_erf_backward, gelu_tanh_backward;  // of dy and x
-  // y += factor * sign(x), the sign of 0 (and NaN) being 0.
-  void (*add_sign)(float factor, const float* x, float* y, int64_t n);
+  const ElementwiseOp* ops;  // up to one whose op is 0
 };
 
 GPUNN_DECLARE_ISA_VARIANTS(ElementwiseKernels, elementwise_kernels);

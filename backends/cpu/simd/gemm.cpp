@@ -1,6 +1,6 @@
 #include "simd/gemm.hpp"
 
-#include "simd/vec.hpp"
+#include "simd/lanes/vec.hpp"
 
 namespace gpunn::cpu::GPUNN_ISA {
 

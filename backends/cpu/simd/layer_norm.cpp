@@ -1,6 +1,6 @@
 #include "simd/layer_norm.hpp"
 
-#include "simd/sum_terms.hpp"
+#include "simd/lanes/sum_terms.hpp"
 
 namespace gpunn::cpu {
 namespace {

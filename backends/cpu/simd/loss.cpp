@@ -1,6 +1,6 @@
 #include "simd/loss.hpp"
 
-#include "simd/sum.hpp"
+#include "simd/lanes/sum.hpp"
 
 namespace gpunn::cpu {
 namespace {

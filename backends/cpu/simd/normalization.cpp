@@ -1,7 +1,7 @@
 #include "simd/normalization.hpp"
 
-#include "simd/sum_terms.hpp"
-#include "simd/vec.hpp"
+#include "simd/lanes/sum_terms.hpp"
+#include "simd/lanes/vec.hpp"
 
 namespace gpunn::cpu {
 namespace {

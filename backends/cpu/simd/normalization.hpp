@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "isa.hpp"
-#include "simd/channel_shape.hpp"
+#include "simd/images/channel_shape.hpp"
 
 namespace gpunn::cpu {
 

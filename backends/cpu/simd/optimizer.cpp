@@ -1,98 +1,68 @@
 #include "simd/optimizer.hpp"
 
+#include "simd/lanes/formulas.hpp"
+
 namespace gpunn::cpu {
 namespace {
 
-void sgd(const SgdStep& by, float* w, const float* g, float* velocity, int64_t n) {
-  const SgdStep step = by;  // a copy can't alias the vectors
-  if (step.momentum == 0.0F) {
+// In the loops below the formula and the numbers are copies, which can't alias the vectors.
+
+void sgd(const gpunn_sgd_attrs& attrs, UpdateNumbers by, float* w, const float* g, float* velocity, int64_t n) {
+  formulas::Formula<GPUNN_OP_SGD_UPDATE> update{attrs};
+  if (attrs.momentum == 0.0F) {
+    update.attrs.momentum = 0.0F;
+    float none = 0.0F;
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) w[i] -= step.lr * (g[i] + step.weight_decay * w[i]);
-  } else if (step.nesterov) {
+    for (int64_t i = 0; i < n; ++i) update(w[i], g[i], none, by.rate, by.decay);
+  } else if (attrs.nesterov != 0) {
+    update.attrs.nesterov = 1;
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) {
-      const float gradient = g[i] + step.weight_decay * w[i];
-      const float speed = step.momentum * velocity[i] + gradient;
-      velocity[i] = speed;
-      w[i] -= step.lr * (gradient + step.momentum * speed);
-    }
+    for (int64_t i = 0; i < n; ++i) update(w[i], g[i], velocity[i], by.rate, by.decay);
+  } else {
+    update.attrs.nesterov = 0;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) update(w[i], g[i], velocity[i], by.rate, by.decay);
+  }
+}
+
+void adam(const gpunn_adam_attrs& attrs, UpdateNumbers by, float* w, const float* g, float* m, float* v, int64_t n) {
+  const formulas::Formula<GPUNN_OP_ADAM_UPDATE> update{attrs};
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    update(w[i], g[i], m[i], v[i], by.rate, by.decay, by.keep, by.correction1, by.correction2);
+  }
+}
+
+void rmsprop(const gpunn_rmsprop_attrs& attrs, UpdateNumbers by, float* w, const float* g, float* square,
+             float* velocity, int64_t n) {
+  formulas::Formula<GPUNN_OP_RMSPROP_UPDATE> update{attrs};
+  if (attrs.momentum == 0.0F) {
+    update.attrs.momentum = 0.0F;
+    float none = 0.0F;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) update(w[i], g[i], square[i], none, by.rate, by.decay);
   } else {
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) {
-      const float speed = step.momentum * velocity[i] + (g[i] + step.weight_decay * w[i]);
-      velocity[i] = speed;
-      w[i] -= step.lr * speed;
-    }
+    for (int64_t i = 0; i < n; ++i) update(w[i], g[i], square[i], velocity[i], by.rate, by.decay);
   }
 }
 
-void adam(const AdamStep& by, float* w, const float* g, float* m, float* v, int64_t n) {
-  const AdamStep step = by;
+void adagrad(const gpunn_adagrad_attrs& attrs, UpdateNumbers by, float* w, const float* g, float* sum, int64_t n) {
+  const formulas::Formula<GPUNN_OP_ADAGRAD_UPDATE> update{attrs};
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    const float gradient = step.decoupled ? g[i] : g[i] + step.weight_decay * w[i];
-    const float first = step.beta1 * m[i] + (1.0F - step.beta1) * gradient;
-    const float second = step.beta2 * v[i] + (1.0F - step.beta2) * (gradient * gradient);
-    m[i] = first;
-    v[i] = second;
-    w[i] = step.keep * w[i] -
-           step.lr * (first * step.correction1) / (__builtin_sqrtf(second * step.correction2) + step.epsilon);
-  }
+  for (int64_t i = 0; i < n; ++i) update(w[i], g[i], sum[i], by.rate, by.decay);
 }
 
-void rmsprop(const RmspropStep& by, float* w, const float* g, float* square, float* velocity, int64_t n) {
-  const RmspropStep step = by;
-  if (step.momentum == 0.0F) {
+void lion(const gpunn_lion_attrs& attrs, UpdateNumbers by, float* w, const float* g, float* m, int64_t n) {
+  const formulas::Formula<GPUNN_OP_LION_UPDATE> update{attrs};
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) {
-      const float gradient = g[i] + step.weight_decay * w[i];
-      const float mean = step.alpha * square[i] + (1.0F - step.alpha) * (gradient * gradient);
-      square[i] = mean;
-      w[i] -= step.lr * (gradient / (__builtin_sqrtf(mean) + step.epsilon));
-    }
-  } else {
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) {
-      const float gradient = g[i] + step.weight_decay * w[i];
-      const float mean = step.alpha * square[i] + (1.0F - step.alpha) * (gradient * gradient);
-      square[i] = mean;
-      const float speed = step.momentum * velocity[i] + gradient / (__builtin_sqrtf(mean) + step.epsilon);
-      velocity[i] = speed;
-      w[i] -= step.lr * speed;
-    }
-  }
+  for (int64_t i = 0; i < n; ++i) update(w[i], g[i], m[i], by.rate, by.keep);
 }
 
-void adagrad(const AdagradStep& by, float* w, const float* g, float* sum, int64_t n) {
-  const AdagradStep step = by;
+void lars(const gpunn_lars_attrs& attrs, UpdateNumbers by, float* w, const float* g, float* velocity, int64_t n) {
+  const formulas::Formula<GPUNN_OP_LARS_UPDATE> update{attrs};
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    const float gradient = g[i] + step.weight_decay * w[i];
-    const float total = sum[i] + gradient * gradient;
-    sum[i] = total;
-    w[i] -= step.lr * (gradient / (__builtin_sqrtf(total) + step.epsilon));
-  }
-}
-
-void lion(const LionStep& by, float* w, const float* g, float* m, int64_t n) {
-  const LionStep step = by;
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    const float mixed = step.beta1 * m[i] + (1.0F - step.beta1) * g[i];
-    const float sign = mixed > 0.0F ? 1.0F : mixed < 0.0F ? -1.0F : mixed;  // of NaN, NaN
-    w[i] = step.keep * w[i] - step.lr * sign;
-    m[i] = step.beta2 * m[i] + (1.0F - step.beta2) * g[i];
-  }
-}
-
-void lars(const SgdStep& by, float* w, const float* g, float* velocity, int64_t n) {
-  const SgdStep step = by;
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    const float speed = step.momentum * velocity[i] + step.lr * (g[i] + step.weight_decay * w[i]);
-    velocity[i] = speed;
-    w[i] -= speed;
-  }
+  for (int64_t i = 0; i < n; ++i) update(w[i], g[i], velocity[i], by.rate, by.decay);
 }
 
 double layer_sum_of_squares(const float* x, int64_t n) {
@@ -105,6 +75,16 @@ double layer_sum_of_squares(const float* x, int64_t n) {
 void scale_and_add(float scale, float* x, float factor, const float* other, int64_t n) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) x[i] = scale * x[i] + factor * other[i];
+}
+
+void times(float factor, const float* x, float* y, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = factor * x[i];
+}
+
+void add_sign(float factor, const float* x, float* y, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] += x[i] > 0.0F ? factor : x[i] < 0.0F ? -factor : 0.0F;
 }
 
 DotProducts dots(const float* a, const float* x, const float* b, int64_t n) {
@@ -122,8 +102,8 @@ DotProducts dots(const float* a, const float* x, const float* b, int64_t n) {
 
 namespace GPUNN_ISA {
 extern const OptimizerKernels optimizer_kernels;
-const OptimizerKernels optimizer_kernels{sgd,           adam, rmsprop, adagrad, lion, lars, layer_sum_of_squares,
-                                         scale_and_add, dots};
+const OptimizerKernels optimizer_kernels{sgd,           adam,  rmsprop,  adagrad, lion, lars, layer_sum_of_squares,
+                                         scale_and_add, times, add_sign, dots};
 }  // namespace GPUNN_ISA
 
 }  // namespace gpunn::cpu

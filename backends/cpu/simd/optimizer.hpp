@@ -1,5 +1,7 @@
-// Updates of n neighbouring parameters with one weight decay. ops.h has the formulas.
+// Updates of n neighbouring parameters with one weight decay, by the formulas of gpunn/op_formulas.inc.
 #pragma once
+
+#include <gpunn/ops.h>
 
 #include <cstdint>
 
@@ -7,44 +9,13 @@
 
 namespace gpunn::cpu {
 
-struct SgdStep {
-  float lr;
-  float momentum;
-  float weight_decay;
-  bool nesterov;
-};
-
-struct AdamStep {
-  float lr;
-  float beta1;
-  float beta2;
-  float epsilon;
-  bool decoupled;
-  float weight_decay;  // of the gradient, where not decoupled: weight_decay * w is added
-  float keep;          // w is first multiplied by this: 1 - lr * weight_decay where decoupled, else 1
-  float correction1;   // 1 / (1 - beta1^t)
-  float correction2;   // 1 / (1 - beta2^t)
-};
-
-struct RmspropStep {
-  float lr;
-  float alpha;
-  float epsilon;
-  float momentum;
-  float weight_decay;
-};
-
-struct AdagradStep {
-  float lr;
-  float epsilon;
-  float weight_decay;
-};
-
-struct LionStep {
-  float lr;
-  float beta1;
-  float beta2;
-  float keep;  // w is first multiplied by this: 1 - lr * weight_decay
+// What the formulas call rate, decay, keep and so on. Each update reads what its formula does.
+struct UpdateNumbers {
+  float rate = 0.0F;
+  float decay = 0.0F;
+  float keep = 1.0F;
+  float correction1 = 1.0F;
+  float correction2 = 1.0F;
 };
 
 struct DotProducts {
@@ -52,17 +23,21 @@ struct DotProducts {
 };
 
 struct OptimizerKernels {
-  // velocity is not touched where the step has no momentum.
-  void (*sgd)(const SgdStep& step, float* w, const float* g, float* velocity, int64_t n);
-  void (*adam)(const AdamStep& step, float* w, const float* g, float* m, float* v, int64_t n);
-  void (*rmsprop)(const RmspropStep& step, float* w, const float* g, float* square, float* velocity, int64_t n);
-  void (*adagrad)(const AdagradStep& step, float* w, const float* g, float* sum, int64_t n);
-  void (*lion)(const LionStep& step, float* w, const float* g, float* m, int64_t n);
-  // velocity = momentum * velocity + lr * (g + weight_decay * w); w -= velocity.
-  void (*lars)(const SgdStep& step, float* w, const float* g, float* velocity, int64_t n);
+  // Without momentum there is no velocity.
+  void (*sgd)(const gpunn_sgd_attrs& attrs, UpdateNumbers by, float* w, const float* g, float* velocity, int64_t n);
+  void (*adam)(const gpunn_adam_attrs& attrs, UpdateNumbers by, float* w, const float* g, float* m, float* v,
+               int64_t n);
+  void (*rmsprop)(const gpunn_rmsprop_attrs& attrs, UpdateNumbers by, float* w, const float* g, float* square,
+                  float* velocity, int64_t n);
+  void (*adagrad)(const gpunn_adagrad_attrs& attrs, UpdateNumbers by, float* w, const float* g, float* sum, int64_t n);
+  void (*lion)(const gpunn_lion_attrs& attrs, UpdateNumbers by, float* w, const float* g, float* m, int64_t n);
+  void (*lars)(const gpunn_lars_attrs& attrs, UpdateNumbers by, float* w, const float* g, float* velocity, int64_t n);
   double (*sum_of_squares)(const float* x, int64_t n);
   // x = scale * x + factor * other
   void (*scale_and_add)(float scale, float* x, float factor, const float* other, int64_t n);
+  void (*scale)(float factor, const float* x, float* y, int64_t n);
+  // y += factor * sign(x), the sign of 0 (and NaN) being 0.
+  void (*add_sign)(float factor, const float* x, float* y, int64_t n);
   // a x and a b
   DotProducts (*dots)(const float* a, const float* x, const float* b, int64_t n);
 };

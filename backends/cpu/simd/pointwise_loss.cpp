@@ -1,8 +1,8 @@
 // Terms are made a block at a time in a buffer that stays in the first-level cache, and then summed.
 #include "simd/pointwise_loss.hpp"
 
-#include "simd/exp.hpp"
-#include "simd/sum.hpp"
+#include "simd/lanes/exp.hpp"
+#include "simd/lanes/sum.hpp"
 
 namespace gpunn::cpu {
 namespace {

@@ -1,7 +1,7 @@
 #include "simd/reduction.hpp"
 
-#include "simd/maximum.hpp"
-#include "simd/sum.hpp"
+#include "simd/lanes/maximum.hpp"
+#include "simd/lanes/sum.hpp"
 
 namespace gpunn::cpu {
 namespace {

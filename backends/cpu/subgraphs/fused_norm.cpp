@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "batch_norm.hpp"
 #include "common/subgraphs/batch_norm.hpp"
+#include "norms/batch_norm.hpp"
 
 namespace gpunn::cpu {
 namespace {

@@ -17,7 +17,6 @@ std::vector<Variant<Gemm>> fp32_gemm_variants() {
   variants.push_back(mn_major_copies_variant());
   variants.push_back(sliced_tiles_variant());
   variants.push_back(stream_k_variant());
-  for (const Variant<Gemm>& variant : strassen_variants()) variants.push_back(variant);
   return variants;
 }
 

@@ -17,7 +17,6 @@ std::vector<Variant<Gemm>> small_tiles_variants();
 Variant<Gemm> mn_major_copies_variant();
 Variant<Gemm> sliced_tiles_variant();
 Variant<Gemm> stream_k_variant();
-std::vector<Variant<Gemm>> strassen_variants();
 
 std::vector<Variant<Gemm>> fp32_gemm_variants();  // all of them, in order
 

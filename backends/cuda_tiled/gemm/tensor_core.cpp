@@ -59,7 +59,6 @@ std::string wgmma_refuses(WgmmaKernel kernel, const Gemm& problem) {
       return "an operand is too large to be transposed before";
     }
   }
-  if (kernel == WgmmaKernel::kMulticast && tiles(128, 128) <= 2) return "there is one tile";
   return {};
 }
 
@@ -72,7 +71,6 @@ std::vector<Variant<Gemm>> tensor_core_variants() {
        .run = wgmma_rounding},
       wgmma_variant<WgmmaKernel::kSplit>("gemm:wgmma_split"),
       wgmma_variant<WgmmaKernel::kSplitLow>("gemm:wgmma_split_low"),
-      wgmma_variant<WgmmaKernel::kMulticast>("gemm:wgmma_multicast"),
       wgmma_variant<WgmmaKernel::kPersistent>("gemm:wgmma_persistent"),
       {.name = "gemm:mma_sync", .refuses = mma_sync_refuses, .workspace_bytes = nullptr, .run = mma_sync_big},
       {.name = "gemm:mma_sync_split",

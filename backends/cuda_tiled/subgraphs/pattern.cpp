@@ -13,8 +13,8 @@ using plugin::ProgramDesc;
 std::string op_text(const ProgramDesc& desc, std::size_t op) {
   const auto name = [](int32_t id) -> const char* {
     switch (id) {
-#define GPUNN_OP(NAME, ID, ATTRS, SIGNATURE) \
-  case ID:                                   \
+#define GPUNN_OP(NAME, ID, ATTRS, SIGNATURE, SUMMARY) \
+  case ID:                                            \
     return #NAME;
 #include <gpunn/op_list.inc>
 #undef GPUNN_OP

@@ -1,5 +1,5 @@
 // The verb `gpunn help`: a verb's --help, and the lists of keys, layers and ops that error messages point to.
-#include <gpunn/check.hpp>
+#include <gpunn/ops.hpp>
 #include <gpunn/vocabulary.hpp>
 #include <gpunn/words.hpp>
 
@@ -11,9 +11,10 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
-#include "cli/output.hpp"
 #include "cli/parser/help_layout.hpp"
 #include "cli/parser/suggest.hpp"
+#include "cli/reports/json.hpp"
+#include "cli/terminal/output.hpp"
 
 namespace gpunn::cli {
 
@@ -67,12 +68,24 @@ std::string layers_help(const std::string& wanted) {
   return rows.empty() ? std::string() : two_columns(rows, text_width());
 }
 
-std::string ops_help() {
+std::string op_title(std::string name) {
+  std::ranges::transform(name, name.begin(),
+                         [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  return name;
+}
+
+// All ops, or one with its signature and attributes. Empty if there is none of that name.
+std::string ops_help(const std::string& wanted) {
   HelpRows rows;
-  std::string names;
-  for (const std::string& name : check_ops()) names += (names.empty() ? "" : " ") + name;
-  rows.emplace_back("ops", names);
-  return two_columns(rows, text_width());
+  for (const eager::OpDescription& op : eager::catalogue()) {
+    if (!wanted.empty() && op_title(wanted) != op_title(op.name)) continue;
+    rows.emplace_back(op_title(op.name), op.summary);
+    if (wanted.empty()) continue;
+    rows.emplace_back("  takes", op.signature);
+    if (!op.formula.empty()) rows.emplace_back("  formula", op.formula);
+    for (const eager::AttributeInfo& one : op.attributes) rows.emplace_back("  " + one.name, one.help);
+  }
+  return rows.empty() ? std::string() : two_columns(rows, text_width());
 }
 
 // The text of `gpunn help WORD...`; empty if nothing has that name.
@@ -83,7 +96,7 @@ std::string help_of(const CLI::App& app, const std::vector<std::string>& words) 
   if (&verb != &app) return verb.help(full_name(*verb.get_parent()));
   if (first == "keys") return keys_help(second);
   if (first == "layers") return layers_help(second);
-  if (first == "ops" && words.size() == 1) return ops_help();
+  if (first == "ops") return ops_help(second);
   const std::string keys = keys_help(first);
   return keys.empty() ? layers_help(first) : keys;
 }
@@ -91,8 +104,11 @@ std::string help_of(const CLI::App& app, const std::vector<std::string>& words) 
 [[noreturn]] void no_help(const CLI::App& app, const std::vector<std::string>& words) {
   const std::string& word = words.back();
   const std::string kind = words.size() > 1 ? words.front() : std::string();
-  if (kind == "ops") throw Error("'gpunn help ops' lists all ops; there is no help on one of them", ExitCode::usage);
   std::vector<std::string> known;
+  if (kind == "ops") {
+    for (const eager::OpDescription& op : eager::catalogue()) known.push_back(op_title(op.name));
+    throw Error("there is no op '" + word + "'" + did_you_mean_or_list(op_title(word), known), ExitCode::usage);
+  }
   if (kind != "keys" && kind != "layers") {
     known = {"keys", "layers", "ops"};
     for (const CLI::App* verb : app.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); })) {
@@ -121,11 +137,20 @@ void add_help(CommandLine& line) {
   auto words = std::make_shared<std::vector<std::string>>();
   Verb verb = line.program.add_verb("help", "Show the help of a verb, or list keys, layers and ops",
                                     {"gpunn help run", "gpunn help data inspect", "gpunn help keys optimizer",
-                                     "gpunn help layers conv2d", "gpunn help ops"});
-  verb.add_option("what", *words, "A verb; or keys, of a section or one key; or layers, or one layer; or ops")
-      .type_name("VERB... | keys SECTION | layers LAYER | ops");
+                                     "gpunn help layers conv2d", "gpunn help ops conv2d"});
+  verb.add_option("what", *words,
+                  "A verb; or keys, of a section or one key; or layers, or one layer; or ops, or one op")
+      .type_name("VERB... | keys SECTION | layers LAYER | ops OP");
+  verb.add_flag("--json", line.json, "ops: print the signatures and attributes of all as JSON");
   verb.callback([&line, words] {
     line.action = [&line, words] {
+      if (line.json) {
+        if (*words != std::vector<std::string>{"ops"}) throw Error("--json is for 'gpunn help ops'", ExitCode::usage);
+        Json ops = Json::array();
+        for (const eager::OpDescription& op : eager::catalogue()) ops.push_back(to_json(op));
+        print_json(ops);
+        return ExitCode::done;
+      }
       line.app->clear();  // else the program's help is that of the verb that was given, this one
       const std::string text = words->empty() ? line.app->help() : help_of(*line.app, *words);
       if (text.empty()) no_help(*line.app, *words);

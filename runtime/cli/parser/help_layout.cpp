@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#include "cli/terminal.hpp"
+#include "cli/terminal/terminal.hpp"
 
 namespace gpunn::cli {
 

@@ -11,13 +11,13 @@
 #include <fmt/format.h>
 
 #include "cli/command.hpp"
-#include "cli/json.hpp"
-#include "cli/output.hpp"
 #include "cli/parser/suggest.hpp"
-#include "cli/rank_options.hpp"
-#include "cli/status_line.hpp"
-#include "cli/terminal.hpp"
-#include "cli/work_display.hpp"
+#include "cli/ranks/rank_options.hpp"
+#include "cli/reports/json.hpp"
+#include "cli/terminal/output.hpp"
+#include "cli/terminal/status_line.hpp"
+#include "cli/terminal/terminal.hpp"
+#include "cli/terminal/work_display.hpp"
 
 namespace gpunn::cli {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "ops/comparison.hpp"
 #include "ops/tolerance.hpp"
-#include "training/session.hpp"
+#include "session/session.hpp"
 
 namespace gpunn::conformance {
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "session/session.hpp"
 #include "storage/checkpoint.hpp"
-#include "training/session.hpp"
 
 namespace gpunn::conformance {
 

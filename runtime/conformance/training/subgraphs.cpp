@@ -11,7 +11,7 @@
 #include "ops/comparison.hpp"
 #include "ops/tolerance.hpp"
 #include "ops/values.hpp"
-#include "training/session.hpp"
+#include "session/session.hpp"
 
 namespace gpunn::conformance {
 

@@ -15,7 +15,7 @@
 #include "config/key_builders.hpp"
 #include "data/detection/box_source.hpp"
 #include "data/registry.hpp"
-#include "data/room.hpp"
+#include "data/rows/room.hpp"
 
 namespace gpunn::data {
 

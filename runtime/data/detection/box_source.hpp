@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/detection/box_images.hpp"
-#include "data/philox_source.hpp"
+#include "data/synthetic/philox_source.hpp"
 
 namespace gpunn::data {
 

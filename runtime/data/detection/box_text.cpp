@@ -11,11 +11,11 @@
 #include <utility>
 
 #include "common/text.hpp"
-#include "data/csv.hpp"
 #include "data/detection/annotations.hpp"
-#include "data/folder_scan.hpp"
+#include "data/folders/folder_scan.hpp"
 #include "data/pack/files.hpp"
-#include "data/table.hpp"
+#include "data/tables/csv.hpp"
+#include "data/tables/table.hpp"
 #include "fields/cells.hpp"
 
 namespace gpunn::data {

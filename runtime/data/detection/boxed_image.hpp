@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "data/damaged_files.hpp"
 #include "data/detection/annotations.hpp"
+#include "data/folders/damaged_files.hpp"
 #include "data/images/image.hpp"
 #include "fields/box.hpp"
 

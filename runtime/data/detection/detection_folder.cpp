@@ -7,7 +7,7 @@
 
 #include "config/key_builders.hpp"
 #include "data/detection/box_dataset.hpp"
-#include "data/folder_parts.hpp"
+#include "data/folders/folder_parts.hpp"
 #include "data/pack/files.hpp"
 #include "data/registry.hpp"
 

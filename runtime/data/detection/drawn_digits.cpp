@@ -10,9 +10,9 @@
 #include "config/key_builders.hpp"
 #include "data/detection/box_dataset.hpp"
 #include "data/digits/digits.hpp"
-#include "data/philox_source.hpp"
 #include "data/registry.hpp"
-#include "data/synthetic.hpp"
+#include "data/synthetic/philox_source.hpp"
+#include "data/synthetic/synthetic.hpp"
 
 namespace gpunn::data {
 

@@ -12,10 +12,10 @@
 #include <boost/property_tree/xml_parser.hpp>
 
 #include "common/text.hpp"
-#include "data/csv.hpp"
 #include "data/detection/annotations.hpp"
-#include "data/folder_scan.hpp"
+#include "data/folders/folder_scan.hpp"
 #include "data/pack/files.hpp"
+#include "data/tables/csv.hpp"
 #include "fields/cells.hpp"
 
 namespace gpunn::data {

@@ -7,8 +7,8 @@
 
 #include "common/parallel.hpp"
 #include "data/digits/digits.hpp"
-#include "data/room.hpp"
-#include "data/synthetic.hpp"
+#include "data/rows/room.hpp"
+#include "data/synthetic/synthetic.hpp"
 #include "fields/kind.hpp"
 #include "fields/values.hpp"
 

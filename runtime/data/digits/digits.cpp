@@ -11,8 +11,8 @@
 
 #include "common/parallel.hpp"
 #include "data/digits/distort.hpp"
-#include "data/room.hpp"
-#include "data/synthetic.hpp"
+#include "data/rows/room.hpp"
+#include "data/synthetic/synthetic.hpp"
 #include "fields/kind.hpp"
 #include "fields/values.hpp"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "data/digits/glyphs.hpp"
-#include "data/philox_source.hpp"
+#include "data/synthetic/philox_source.hpp"
 
 namespace gpunn::data {
 

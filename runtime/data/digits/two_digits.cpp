@@ -1,5 +1,5 @@
-#include "data/digits/two_digits.hpp"
-
+// Two digits side by side on a canvas of 28x56, at places that vary. The labels of an image are the digits in it, so
+// one or two of ten. Samples u8 [rows, 1, 28, 56]. The seed decides every pixel.
 #include <gpunn/progress.hpp>
 
 #include <algorithm>
@@ -7,8 +7,9 @@
 
 #include "common/parallel.hpp"
 #include "data/digits/digits.hpp"
-#include "data/room.hpp"
-#include "data/synthetic.hpp"
+#include "data/registry.hpp"
+#include "data/rows/room.hpp"
+#include "data/synthetic/synthetic.hpp"
 #include "fields/kind.hpp"
 #include "fields/values.hpp"
 

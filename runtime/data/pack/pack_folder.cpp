@@ -12,7 +12,7 @@
 #include "common/files.hpp"
 #include "common/parallel.hpp"
 #include "common/text.hpp"
-#include "data/folder_scan.hpp"
+#include "data/folders/folder_scan.hpp"
 #include "data/images/image.hpp"
 #include "data/pack/files.hpp"
 #include "data/pack/packed_folder.hpp"

@@ -8,10 +8,10 @@
 
 #include "common/parallel.hpp"
 #include "data/images/image.hpp"
-#include "data/philox_source.hpp"
 #include "data/photographs/image_pairs.hpp"
 #include "data/registry.hpp"
-#include "data/synthetic.hpp"
+#include "data/synthetic/philox_source.hpp"
+#include "data/synthetic/synthetic.hpp"
 
 namespace gpunn::data {
 

@@ -15,7 +15,7 @@
 #include "common/parallel.hpp"
 #include "common/text.hpp"
 #include "config/key_builders.hpp"
-#include "data/folder_scan.hpp"
+#include "data/folders/folder_scan.hpp"
 #include "data/images/bicubic.hpp"
 #include "data/photographs/pair_files.hpp"
 #include "data/photographs/patch_source.hpp"

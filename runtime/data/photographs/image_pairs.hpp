@@ -9,7 +9,7 @@
 
 #include "config/given_keys.hpp"
 #include "config/kinds.hpp"
-#include "data/damaged_files.hpp"
+#include "data/folders/damaged_files.hpp"
 #include "data/images/image.hpp"
 #include "data/images/planes.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/damaged_files.hpp"
+#include "data/folders/damaged_files.hpp"
 #include "data/images/image.hpp"
 #include "data/photographs/image_pairs.hpp"
 

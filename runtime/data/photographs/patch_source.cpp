@@ -11,7 +11,7 @@
 
 #include <zlib.h>
 
-#include "data/philox_source.hpp"
+#include "data/synthetic/philox_source.hpp"
 
 namespace gpunn::data {
 

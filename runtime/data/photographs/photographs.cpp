@@ -7,8 +7,8 @@
 
 #include "common/text.hpp"
 #include "config/key_builders.hpp"
-#include "data/folder_parts.hpp"
-#include "data/folder_scan.hpp"
+#include "data/folders/folder_parts.hpp"
+#include "data/folders/folder_scan.hpp"
 #include "data/photographs/image_pairs.hpp"
 #include "data/registry.hpp"
 

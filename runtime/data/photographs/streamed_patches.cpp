@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "common/parallel.hpp"
-#include "data/philox_source.hpp"
+#include "data/synthetic/philox_source.hpp"
 
 namespace gpunn::data {
 

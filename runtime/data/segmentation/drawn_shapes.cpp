@@ -6,13 +6,13 @@
 #include <cstring>
 
 #include "common/parallel.hpp"
-#include "data/philox_source.hpp"
+#include "data/images/sized_images.hpp"
 #include "data/registry.hpp"
-#include "data/room.hpp"
+#include "data/rows/room.hpp"
 #include "data/segmentation/label_map.hpp"
 #include "data/segmentation/map_classes.hpp"
-#include "data/sized_images.hpp"
-#include "data/synthetic.hpp"
+#include "data/synthetic/philox_source.hpp"
+#include "data/synthetic/synthetic.hpp"
 
 namespace gpunn::data {
 

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "common/text.hpp"
-#include "data/folder_parts.hpp"
-#include "data/folder_scan.hpp"
+#include "data/folders/folder_parts.hpp"
+#include "data/folders/folder_scan.hpp"
 #include "data/images/image.hpp"
 #include "data/images/picture.hpp"
 #include "data/pack/files.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/folder_parts.hpp"
+#include "data/folders/folder_parts.hpp"
 
 namespace gpunn::data {
 

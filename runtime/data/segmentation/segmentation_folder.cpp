@@ -14,14 +14,14 @@
 
 #include "common/parallel.hpp"
 #include "common/text.hpp"
-#include "data/image_decoder.hpp"
+#include "data/folders/image_decoder.hpp"
 #include "data/images/image.hpp"
-#include "data/own_data.hpp"
+#include "data/images/sized_images.hpp"
 #include "data/pack/files.hpp"
 #include "data/registry.hpp"
+#include "data/rows/own_data.hpp"
 #include "data/segmentation/map_classes.hpp"
 #include "data/segmentation/mapped_pictures.hpp"
-#include "data/sized_images.hpp"
 
 namespace gpunn::data {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "data/images/image.hpp"
-#include "data/philox_source.hpp"
+#include "data/synthetic/philox_source.hpp"
 
 namespace gpunn::data {
 

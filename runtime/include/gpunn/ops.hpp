@@ -71,6 +71,7 @@ struct OpDescription {
   std::string name;       // "conv2d"
   std::string signature;  // as op_list.inc has it
   std::string summary;    // one line
+  std::string formula;    // of an element, as op_formulas.inc has it; empty: none
   std::vector<TensorInfo> inputs, outputs;
   std::vector<AttributeInfo> attributes;
   bool differentiable = false;

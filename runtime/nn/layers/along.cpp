@@ -47,23 +47,13 @@ ValueId gather(const LayerContext& c) {
   return swapped(c, e.op(GPUNN_OP_GATHER_ROWS, {rows, index}), 0, dimension);
 }
 
-// Adds to each entry the sum of as many entries in front of it as were added before: log2(n) sums. (Hillis and Steele,
-// 1986.) Unlike a product with ones and zeros it makes no NaN of an infinity further on.
 ValueId cumsum(const LayerContext& c) {
   Expressions e(c.graph, c.layer.name);
-  const std::size_t dimension = dimension_of(c);
-  const int64_t size = c.input_shape()[dimension];
-  const bool reverse = c.arguments.boolean("reverse");
-  const auto moved = [&](ValueId x, int64_t by) {
-    gpunn_pad_attrs attrs{};
-    attrs.rank = static_cast<int32_t>(e.rank(x));
-    (reverse ? attrs.after : attrs.before)[dimension] = by;
-    if (by >= size) return e.constant(0, e.shape(x));
-    return e.op(GPUNN_OP_PAD, {e.slice(x, dimension, reverse ? by : 0, size - by)}, Attributes::of(attrs));
-  };
-  ValueId sum = c.arguments.boolean("exclusive") ? moved(c.inputs[0], 1) : c.inputs[0];
-  for (int64_t step = 1; step < size; step *= 2) sum = e.add(sum, moved(sum, step));
-  return sum;
+  return e.op(GPUNN_OP_CUMSUM, {c.inputs[0]},
+              Attributes::of(gpunn_cumsum_attrs{.struct_size = 0,
+                                                .axis = static_cast<int32_t>(dimension_of(c)),
+                                                .exclusive = c.arguments.boolean("exclusive") ? 1 : 0,
+                                                .reverse = c.arguments.boolean("reverse") ? 1 : 0}));
 }
 
 // The largest entries among those that are not taken yet, and the place of the first of them.

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <utility>
 
-#include "inference/decoded_rows.hpp"
-#include "inference/image_sample.hpp"
+#include "inference/results/decoded_rows.hpp"
+#include "inference/samples/image_sample.hpp"
 #include "serving/api/pending.hpp"
 #include "serving/api/worker_pool.hpp"
 

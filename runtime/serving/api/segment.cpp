@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/segmentation/draw_map.hpp"
-#include "inference/image_sample.hpp"
+#include "inference/samples/image_sample.hpp"
 #include "serving/api/image_body.hpp"
 #include "serving/api/pending.hpp"
 

@@ -1,26 +1,22 @@
 // An overlay on the CPU for tests. It offers the subgraphs that cuda_tiled would fuse on a GPU with an H200's shared
 // memory, so that `gpunn plan` shows them without a GPU. It can't run them.
-#include "subgraphs/step_match.hpp"
-
 #include <gpunn/rank_subgraph.hpp>
 #include <gpunn/subgraph.hpp>
 
 #include <cstring>
 #include <memory>
-#include <utility>
 
 #include "common/subgraphs/batch_norm.hpp"
 #include "subgraphs/dense_match.hpp"
 #include "subgraphs/pool_match.hpp"
-#include "subgraphs/step_blocks.hpp"
-#include "subgraphs/step_plan.hpp"
+#include "subgraphs/step/step.hpp"
 
 namespace {
 
 using namespace gpunn::plugin;
 using namespace gpunn::cuda_tiled;
 
-constexpr StepLimits kLimits{.shared = 227 * 1024 - kStepStaticBytes, .multiprocessors = 132};
+constexpr StepGpu kGpu{.shared_memory = 227 * 1024, .multiprocessors = 132};
 
 // What a kernel and a subgraph do.
 constexpr auto run_nothing = [](Stream& /*stream*/, const auto& /*args*/) {
@@ -50,21 +46,13 @@ class TestDevice final : public HostDevice {
     if (gradient.ops > 0 && has_half(desc.op(first))) {
       return SubgraphSupport::yes(gradient.ops, "fused data gradient and batch norm");
     }
-    StepMatch match = match_step(desc, first, limit, world_);
-    if (match.ops.empty()) {
-      const DenseSubgraph dense = match_dense(desc, first, limit);
-      if (dense.ops > 0) return SubgraphSupport::yes(dense.ops, "fused dense gradient");
-      const PoolSubgraph run = match_pool(desc, first, limit);
-      if (run.ops == 0 || !run.backward) return SubgraphSupport::no(match.reason.empty() ? run.reason : match.reason);
-      return SubgraphSupport::yes(run.ops, "fused pooling backward", run.gradient.workspace_bytes);
-    }
-    StepPlanned planned = make_step_plan(match.network, kLimits);
-    if (!planned.plan && match.network.world > 1) {
-      match = match_step(desc, first, limit);
-      planned = make_step_plan(match.network, kLimits);
-    }
-    if (!planned.plan) return SubgraphSupport::no(planned.refusal);
-    return SubgraphSupport::yes(std::move(match.ops), "fused training step", planned.plan->workspace_bytes);
+    SubgraphSupport step = query_step(kGpu, world_, desc, first, limit);
+    if (step.ops > 0) return step;
+    const DenseSubgraph dense = match_dense(desc, first, limit);
+    if (dense.ops > 0) return SubgraphSupport::yes(dense.ops, "fused dense gradient");
+    const PoolSubgraph run = match_pool(desc, first, limit);
+    if (run.ops == 0 || !run.backward) return SubgraphSupport::no(step.reason.empty() ? run.reason : step.reason);
+    return SubgraphSupport::yes(run.ops, "fused pooling backward", run.gradient.workspace_bytes);
   }
   void join_ranks(const CommunicatorOptions& options) { world_ = options.world(); }
   void abort_ranks() noexcept {}

@@ -1,5 +1,6 @@
 """Help, and completion in shells."""
 
+import json
 import os
 import pty
 import re
@@ -47,10 +48,26 @@ class Help(ProgramTest):
         def told(*words):
             return self.gpunn("help", *words, code=2).stderr
 
-        self.assertIn("'gpunn help ops' lists all ops", told("ops", "relu"))
+        self.assertIn("there is no op 'matmull'; did you mean 'MATMUL'?", told("ops", "matmull"))
         self.assertNotIn("did you mean 'relu'", told("keys", "relu"))
         self.assertIn("did you mean 'conv2d'", told("layers", "Conv2D"))
         self.assertIn("did you mean 'optimizer.learning_rate'", told("keys", "optimizer.learning_rat"))
+
+    def test_ops_are_described(self):
+        ops = {one["name"]: one for one in json.loads(self.gpunn("help", "ops", "--json").stdout)}
+        self.assertGreater(len(ops), 140)
+        self.assertTrue(all(one["summary"] and one["signature"] for one in ops.values()))
+        clamp = {one["name"]: one for one in ops["clamp"]["attributes"]}
+        self.assertEqual((clamp["high"]["kind"], clamp["high"]["default"]), ("number", "inf"))
+        self.assertEqual(ops["max_pool2d"]["attributes"][1]["same_as"], "window")
+        self.assertEqual(ops["silu"]["formula"], "return x * sigmoid(x);")
+        self.assertIn("attrs.momentum * velocity", self.gpunn("help", "ops", "sgd_update").stdout.replace("\n", " "))
+        shown = self.gpunn("help", "ops", "cumsum").stdout
+        self.assertRegex(shown, r"CUMSUM +\w")
+        self.assertRegex(shown, r"\n +exclusive +\w")
+        self.assertIn("x:float[...] -> y:float[...]", shown)
+        self.assertIn("CONV2D ", self.gpunn("help", "ops").stdout)
+        self.assertIn("'gpunn help ops'", self.gpunn("help", "keys", "--json", code=2).stderr)
 
     def test_train_is_another_name_of_run(self):
         self.assertEqual(self.gpunn("train", "--help").stdout, self.gpunn("run", "--help").stdout)

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "kernels.hpp"
-#include "parallel.hpp"
+#include "threads/parallel.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <immintrin.h>
 
 #include "half/half_tile.hpp"
-#include "simd/vec.hpp"
+#include "simd/lanes/vec.hpp"
 
 namespace gpunn::cpu {
 namespace {

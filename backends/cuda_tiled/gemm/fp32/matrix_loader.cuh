@@ -28,16 +28,11 @@ class StraightLoader {
   // For the tiles of columns first_outer... from row first_k up to end_k.
   __device__ __forceinline__ StraightLoader(const float* matrix, int outer, int first_outer, int first_k, int end_k,
                                             int thread)
-      : StraightLoader(matrix, outer, outer, first_outer, first_k, end_k, thread) {}
-
-  // The same of a part of a matrix, whose rows lie row_floats apart.
-  __device__ __forceinline__ StraightLoader(const float* matrix, int outer, int row_floats, int first_outer,
-                                            int first_k, int end_k, int thread)
-      : row_floats_(row_floats), rows_left_(end_k - first_k - thread / kChunks) {
+      : outer_(outer), rows_left_(end_k - first_k - thread / kChunks) {
     const int chunk = thread % kChunks * kFloats;
     // A chunk past the edge feeds only sums that are never stored: any chunk will do.
     const int column = first_outer + chunk < outer ? first_outer + chunk : 0;
-    source_ = matrix + int64_t{first_k + thread / kChunks} * row_floats + column;
+    source_ = matrix + int64_t{first_k + thread / kChunks} * outer + column;
     to_ = thread / kChunks * tile.stride + chunk;
     active_ = thread < kRows * kChunks && thread / kChunks < tile.k;
   }
@@ -49,17 +44,17 @@ class StraightLoader {
       const float* source = source_;
       if (rows_left_ >= tile.k) {  // with room to spare, the whole tile is there
 #pragma unroll
-        for (int pass = 0; pass < kPasses; ++pass, source += int64_t{kRows} * row_floats_) {
+        for (int pass = 0; pass < kPasses; ++pass, source += int64_t{kRows} * outer_) {
           copy_async<kFloats * 4>(shared + to_ + pass * kRows * tile.stride, source);
         }
       } else {
 #pragma unroll
-        for (int pass = 0; pass < kPasses; ++pass, source += int64_t{kRows} * row_floats_) {
+        for (int pass = 0; pass < kPasses; ++pass, source += int64_t{kRows} * outer_) {
           copy_async<kFloats * 4>(shared + to_ + pass * kRows * tile.stride, source, pass * kRows < rows_left_);
         }
       }
     }
-    source_ += int64_t{tile.k} * row_floats_;
+    source_ += int64_t{tile.k} * outer_;
     rows_left_ -= tile.k;
     return {};
   }
@@ -74,7 +69,7 @@ class StraightLoader {
   static_assert(tile.k % kRows == 0);
 
   const float* source_;
-  int row_floats_;
+  int outer_;
   int rows_left_;
   int to_;
   bool active_;

@@ -14,7 +14,6 @@ namespace gpunn::cuda_tiled {
 
 enum class WgmmaKernel : uint8_t {
   kPersistent,  // tiles of 128 x 256
-  kMulticast,   // the same; a cluster of two blocks shares a tile of b
   kSplit,       // tiles of 128 x 128, K split over the blocks of a cluster
   kSplitLow,    // the same with tiles of 64 x 128
   kSmall,       // tiles of 128 x 64 to 64 x 32, about one a multiprocessor

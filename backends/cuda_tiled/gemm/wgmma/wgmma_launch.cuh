@@ -78,18 +78,17 @@ CUtensorMap operand_map(const MatrixInMemory& matrix, Major major, int lines) {
 }
 
 template <WgmmaOperands kOperands, bool kTransposed>
-void launch_persistent(int share, const MatrixInMemory& a, const MatrixInMemory& b, const WgmmaOutput& out, int64_t k,
+void launch_persistent(const MatrixInMemory& a, const MatrixInMemory& b, const WgmmaOutput& out, int64_t k,
                        cudaStream_t stream) {
   using T = PersistentTiling<kOperands>;
-  const TileOrder order{.row_tiles = static_cast<int>(cuda::divide_up(out.rows, int64_t{T::kRows} * share)),
+  const TileOrder order{.row_tiles = static_cast<int>(cuda::divide_up(out.rows, T::kRows)),
                         .column_tiles = static_cast<int>(cuda::divide_up(out.columns, T::kColumns)),
-                        .band = kBandRows / (T::kRows * share)};
+                        .band = kBandRows / T::kRows};
   const int64_t tiles = int64_t{order.row_tiles} * order.column_tiles;
-  const auto clusters = static_cast<unsigned>(std::min<int64_t>(tiles, multiprocessors() / share));
-  launch_wgmma(wgmma_persistent<T, kTransposed>, dim3(clusters * static_cast<unsigned>(share)),
-               dim3(static_cast<unsigned>(share)), T::kThreads, T::kSharedBytes, stream,
-               operand_map<T>(a, T::kMajorA, T::kRows), operand_map<T>(b, T::kMajorB, T::kColumns / share), out, order,
-               share, static_cast<int>(cuda::divide_up(k, T::kBlockK)));
+  launch_wgmma(
+      wgmma_persistent<T, kTransposed>, dim3(static_cast<unsigned>(std::min<int64_t>(tiles, multiprocessors()))),
+      dim3(1), T::kThreads, T::kSharedBytes, stream, operand_map<T>(a, T::kMajorA, T::kRows),
+      operand_map<T>(b, T::kMajorB, T::kColumns), out, order, static_cast<int>(cuda::divide_up(k, T::kBlockK)));
 }
 
 template <WgmmaOperands kOperands, bool kTransposed, int kConsumers, bool kMasked = false>
@@ -148,9 +147,7 @@ void launch_wgmma_kernel(WgmmaKernel kernel, const MatrixInMemory& a, const Matr
                          int64_t k, cudaStream_t stream) {
   switch (kernel) {
     case WgmmaKernel::kPersistent:
-      return launch_persistent<kOperands, kTransposed>(1, a, b, out, k, stream);
-    case WgmmaKernel::kMulticast:
-      return launch_persistent<kOperands, kTransposed>(2, a, b, out, k, stream);
+      return launch_persistent<kOperands, kTransposed>(a, b, out, k, stream);
     case WgmmaKernel::kSplit:
       return launch_split<kOperands, kTransposed, 2>(a, b, out, k, stream);
     case WgmmaKernel::kSplitLow:

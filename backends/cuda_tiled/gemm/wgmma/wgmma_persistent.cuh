@@ -2,10 +2,6 @@
 // 128 x 256. While the consumers store a tile the producer already fills the ring for the next one. Consumers get the
 // registers that the producer gives up (setmaxnreg), 128 of them for sums. H200: 4096^3, NT, in 0.341 ms in TF32, 403
 // TFLOP/s, 4.2 times gemm:mma_sync; BF16 0.185 ms, 742 TFLOP/s, 5.4 times.
-//
-// gemm:wgmma_multicast, the same with clusters: two blocks compute tiles one below the other, which need the same tile
-// of b. Each fetches half of it from L2 and multicasts it to both, a third less traffic. H200: 0.94 to 1.02 times
-// gemm:wgmma_persistent at 4096^3, within the noise of the clock, since L2 is not the bottleneck.
 #pragma once
 
 #include "gemm/wgmma/wgmma.cuh"
@@ -31,25 +27,23 @@ struct TileOrder {
 template <class T, bool kTransposed>
 __global__ __launch_bounds__(T::kThreads, 1) void wgmma_persistent(const __grid_constant__ CUtensorMap a,
                                                                    const __grid_constant__ CUtensorMap b,
-                                                                   WgmmaOutput out, TileOrder order, int share,
-                                                                   int blocks) {
+                                                                   WgmmaOutput out, TileOrder order, int blocks) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ uint8_t shared[];
   __shared__ RingBarriers<T> barriers;
-  const int rank = static_cast<int>(cluster_rank());
-  Ring<T> ring = make_ring<T>(shared, barriers, a, b, {.a = {}, .b = {.count = share, .index = rank}});
-  begin_ring(share);
+  Ring<T> ring = make_ring<T>(shared, barriers, a, b, {});
+  begin_ring(1);
 
   static_assert(T::kConsumers == 2);  // for the registers that it divides
   const int warpgroup = warpgroup_index();
-  const int clusters = static_cast<int>(gridDim.x) / share;
+  const int step = static_cast<int>(gridDim.x);
   const int tiles = order.row_tiles * order.column_tiles;
   if (warpgroup == 0) {
     give_up_registers<40>();
     if (threadIdx.x == 0) {
-      for (int tile = static_cast<int>(blockIdx.x) / share; tile < tiles; tile += clusters) {
+      for (int tile = static_cast<int>(blockIdx.x); tile < tiles; tile += step) {
         const int2 at = order(tile);
-        produce(ring, a, b, (at.x * share + rank) * T::kRows, at.y * T::kColumns, 0, blocks);
+        produce(ring, a, b, at.x * T::kRows, at.y * T::kColumns, 0, blocks);
       }
     }
   } else {
@@ -58,14 +52,12 @@ __global__ __launch_bounds__(T::kThreads, 1) void wgmma_persistent(const __grid_
     const int thread = static_cast<int>(threadIdx.x) % kWarpgroup;
     const int thread_row = consumer * 64 + row_of_thread<T>(thread);
     float d[T::kColumns / 2];
-    for (int tile = static_cast<int>(blockIdx.x) / share; tile < tiles; tile += clusters) {
+    for (int tile = static_cast<int>(blockIdx.x); tile < tiles; tile += step) {
       const int2 at = order(tile);
       consume(ring, d, consumer, thread, blocks, blocks);
-      store<T, kTransposed>(d, out, (at.x * share + rank) * T::kRows, at.y * T::kColumns, thread_row, thread % 4 * 2);
+      store<T, kTransposed>(d, out, at.x * T::kRows, at.y * T::kColumns, thread_row, thread % 4 * 2);
     }
   }
-  // A block that ends takes its shared memory with it, into which others may still write or arrive.
-  if (share > 1) cluster_sync();
 #endif
 }
 
