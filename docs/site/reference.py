@@ -3,7 +3,7 @@
     python3 docs/site/reference.py GPUNN       what is not documented; the exit code is 1 if anything is
 
 The pages are made when the site is built, so that they are always those of the sources. GPUNN is the program. The
-Python package beside it in the build tree has the types of gpunn._core; without it the page of Python lacks these.
+Python package next to it in the build tree has the types of gpunn._core; without it the page of Python lacks these.
 """
 
 import ast

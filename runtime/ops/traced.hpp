@@ -4,6 +4,8 @@
 
 #include <gpunn/op_attrs.hpp>
 
+#include <cmath>
+#include <functional>
 #include <numbers>
 #include <type_traits>
 #include <vector>
@@ -13,7 +15,7 @@
 namespace gpunn::ops {
 namespace traced {
 
-// A value of a graph, or a number that is no value yet.
+// A value of a graph, or a number. What is done to numbers alone gives a number.
 class Traced {
  public:
   Traced(double number) : number_(number) {}  // NOLINT(google-explicit-constructor): formulas mix both
@@ -32,33 +34,43 @@ class Traced {
   friend Traced operator+(const Traced& a, const Traced& b) {
     if (a.none_) return b;
     if (b.none_) return a;
-    return joined(a, b, &Composition::add);
+    return joined(a, b, std::plus<>(), &Composition::add);
   }
   friend Traced operator-(const Traced& a, const Traced& b) {
     if (b.none_) return a;
-    return joined(a, b, &Composition::sub);
+    return joined(a, b, std::minus<>(), &Composition::sub);
   }
   friend Traced operator*(const Traced& a, const Traced& b) {
     if (a.none_ || b.is(1)) return a;
     if (b.none_ || a.is(1)) return b;
-    if (a.is_number() && b.is_number()) return a.number_ * b.number_;
-    if (a.is_number()) return {*b.c_, b.c_->scaled(b.value_, a.number_)};
-    if (b.is_number()) return {*a.c_, a.c_->scaled(a.value_, b.number_)};
-    return joined(a, b, &Composition::mul);
+    if (a.is_number() && !b.is_number()) return {*b.c_, b.c_->scaled(b.value_, a.number_)};
+    if (b.is_number() && !a.is_number()) return {*a.c_, a.c_->scaled(a.value_, b.number_)};
+    return joined(a, b, std::multiplies<>(), &Composition::mul);
   }
-  friend Traced operator/(const Traced& a, const Traced& b) { return joined(a, b, &Composition::div); }
+  friend Traced operator/(const Traced& a, const Traced& b) {
+    return joined(a, b, std::divides<>(), &Composition::div);
+  }
   friend Traced operator-(const Traced& x) { return Traced(-1) * x; }
   // 1 where it holds, else 0.
-  friend Traced operator<(const Traced& a, const Traced& b) { return joined(a, b, &Composition::less); }
-  friend Traced operator>(const Traced& a, const Traced& b) { return joined(b, a, &Composition::less); }
+  friend Traced operator<(const Traced& a, const Traced& b) { return joined(a, b, std::less<>(), &Composition::less); }
+  friend Traced operator>(const Traced& a, const Traced& b) { return b < a; }
 
-  Traced function(ValueId (Composition::*f)(ValueId)) const { return {*c_, (c_->*f)(value_)}; }
+  bool is(double number) const { return is_number() && number_ == number; }
+  Traced function(double (*of_number)(double), ValueId (Composition::*f)(ValueId)) const {
+    if (is_number()) return of_number(number_);
+    return {*c_, (c_->*f)(value_)};
+  }
   Traced op(int32_t id) const { return {*c_, c_->op(id, {value_})}; }
-  Traced chosen(const Traced& a, const Traced& b) const { return {*c_, c_->select(value_, a.in(*c_), b.in(*c_))}; }
+  Traced chosen(const Traced& a, const Traced& b) const {
+    if (is_number()) return number_ != 0 ? a : b;
+    return {*c_, c_->select(value_, a.in(*c_), b.in(*c_))};
+  }
 
  private:
-  bool is(double number) const { return is_number() && number_ == number; }
-  static Traced joined(const Traced& a, const Traced& b, ValueId (Composition::*f)(ValueId, ValueId)) {
+  template <class Numbers>
+  static Traced joined(const Traced& a, const Traced& b, Numbers of_numbers,
+                       ValueId (Composition::*f)(ValueId, ValueId)) {
+    if (a.is_number() && b.is_number()) return static_cast<double>(of_numbers(a.number_, b.number_));
     Composition& c = a.is_number() ? *b.c_ : *a.c_;
     return {c, (c.*f)(a.in(c), b.in(c))};
   }
@@ -69,10 +81,10 @@ class Traced {
   bool none_ = false;
 };
 
-inline Traced exp(const Traced& x) { return x.function(&Composition::exp); }
-inline Traced sqrt(const Traced& x) { return x.function(&Composition::sqrt); }
-inline Traced erf(const Traced& x) { return x.function(&Composition::erf); }
-inline Traced sigmoid(const Traced& x) { return x.op(GPUNN_OP_SIGMOID); }
+inline Traced exp(const Traced& x) { return x.function(std::exp, &Composition::exp); }
+inline Traced sqrt(const Traced& x) { return x.function(std::sqrt, &Composition::sqrt); }
+inline Traced erf(const Traced& x) { return x.function(std::erf, &Composition::erf); }
+inline Traced sigmoid(const Traced& x) { return x.is_number() ? 1 / (1 + exp(-x)) : x.op(GPUNN_OP_SIGMOID); }
 inline Traced normal(const Traced& x) { return 0.5 * (1 + erf(std::numbers::sqrt2 / 2 * x)); }
 inline Traced normal_density(const Traced& x) {
   return std::numbers::inv_sqrtpi / std::numbers::sqrt2 * exp(-0.5 * (x * x));

@@ -12,6 +12,7 @@
 #include "ops/case.hpp"
 #include "ops/near.hpp"
 #include "ops/op.hpp"
+#include "ops/traced.hpp"
 
 using namespace gpunn;
 using namespace gpunn::ops;
@@ -47,6 +48,21 @@ const std::map<int32_t, Formula>& all_formulas() {
 }
 
 }  // namespace
+
+TEST_CASE("a traced formula computes with what are numbers already") {
+  const traced::Traced two(2), three(3);
+  CHECK((two + three).is(5));
+  CHECK((two - three).is(-1));
+  CHECK((two * three).is(6));
+  CHECK((three / two).is(1.5));
+  CHECK((two < three).is(1));
+  CHECK((two > three).is(0));
+  CHECK((-two).is(-2));
+  CHECK(sqrt(traced::Traced(9)).is(3));
+  CHECK(exp(traced::Traced(0)).is(1));
+  CHECK(sigmoid(traced::Traced(0)).is(0.5));
+  CHECK(select(two < three, two, three).is(2));
+}
 
 TEST_CASE("every element-wise op of numbers has a formula, and no other op") {
   for (const ops::OpInfo* info : ops::all_ops()) {

@@ -1,4 +1,4 @@
-// Element-wise ops over runs of numbers, of which gpunn/op_formulas.inc has the formulas. An operand's step is 1, or 0
+// Element-wise ops over runs of numbers, by the formulas of gpunn/op_formulas.inc. An operand's step is 1, or 0
 // if one number stands for all. y may share the memory of an operand whose step is 1.
 #pragma once
 

@@ -23,7 +23,7 @@ struct DotProducts {
 };
 
 struct OptimizerKernels {
-  // Without momentum there is no velocity.
+  // Without momentum the velocity is not used.
   void (*sgd)(const gpunn_sgd_attrs& attrs, UpdateNumbers by, float* w, const float* g, float* velocity, int64_t n);
   void (*adam)(const gpunn_adam_attrs& attrs, UpdateNumbers by, float* w, const float* g, float* m, float* v,
                int64_t n);

@@ -1,4 +1,4 @@
-// Plans the kernels of large batches (rounds.cuh), of which a block processes one image after another.
+// Plans the kernels of large batches (rounds.cuh): a block processes one image after another.
 #pragma once
 
 #include "subgraphs/step/plan.hpp"
