@@ -24,7 +24,7 @@ import headers  # noqa: E402
 Definition = ast.FunctionDef | ast.ClassDef
 ROOT = Path(__file__).resolve().parents[2]
 # What the other headers are made of. Their authors include the others.
-PARTS = ("op_shapes.hpp", "op_signature.hpp", "plugin_table.hpp")
+PARTS = ("op_ranges.hpp", "op_shapes.hpp", "op_signature.hpp", "plugin_table.hpp")
 
 
 class Reference:
@@ -199,9 +199,11 @@ class Reference:
             if said:
                 text += prose(headers.comment_text(said.splitlines())) + "\n\n"
             text += f"```c\ntypedef struct {name} {{\n  uint32_t struct_size;\n"
-            member = r'GPUNN_(?:ATTR\((\w+), (\w+), (\S*),.*?"([^"]*)"[^"]*?\)|UNNAMED\((\w+), (\w+)\))\n'
-            for kind, one, extent, about, plain, hidden in re.findall(member, members, re.DOTALL):
-                text += f"  {kind or plain} {one or hidden}{extent};" + (f" /* {about} */" if about else "") + "\n"
+            named = r'ATTR\((\w+), (\w+), (\S*), \w+, "([^"]*)",.*?"([^"]*)"[^"]*?\)'
+            member = rf"GPUNN_(?:{named}|UNNAMED\((\w+), (\w+)\))\n"
+            for kind, one, extent, limits, about, plain, hidden in re.findall(member, members, re.DOTALL):
+                comment = about + (f"; in {limits}" if limits else "")
+                text += f"  {kind or plain} {one or hidden}{extent};" + (f" /* {comment} */" if comment else "") + "\n"
             text += f"}} {name};\n```\n\n"
         return text
 

@@ -115,6 +115,13 @@ class Layer:
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
+class Plain(Layer):
+    """The base of layers without keys."""
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(name)
+
+
 class Conv2d(Layer):
     """2-D convolution of ``[C, H, W]``. ``padding`` may be "same"."""
 
@@ -234,22 +241,16 @@ class Linear(Layer):
         self._expect(in_features=in_features)
 
 
-class ReLU(Layer):
+class ReLU(Plain):
     """``max(x, 0)``."""
 
     type = "relu"
 
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
-
-class ReLU6(Layer):
+class ReLU6(Plain):
     """``min(max(x, 0), 6)``."""
 
     type = "relu6"
-
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
 
 class LeakyReLU(Layer):
@@ -261,22 +262,16 @@ class LeakyReLU(Layer):
         super().__init__(name, slope=negative_slope)
 
 
-class Sigmoid(Layer):
+class Sigmoid(Plain):
     """``1 / (1 + exp(-x))``. If it is the last layer, the loss ``binary_cross_entropy`` takes its input."""
 
     type = "sigmoid"
 
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
-
-class Tanh(Layer):
+class Tanh(Plain):
     """The hyperbolic tangent."""
 
     type = "tanh"
-
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
 
 class GELU(Layer):
@@ -288,13 +283,10 @@ class GELU(Layer):
         super().__init__(name, approximate=approximate)
 
 
-class SiLU(Layer):
+class SiLU(Plain):
     """``x * sigmoid(x)``."""
 
     type = "silu"
-
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
 
 class Embedding(Layer):
@@ -379,13 +371,10 @@ class ELU(Layer):
         super().__init__(name, alpha=alpha)
 
 
-class SELU(Layer):
+class SELU(Plain):
     """1.0507 times an ELU with an alpha of 1.6733."""
 
     type = "selu"
-
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
 
 class CELU(Layer):
@@ -397,31 +386,22 @@ class CELU(Layer):
         super().__init__(name, alpha=alpha)
 
 
-class Softplus(Layer):
+class Softplus(Plain):
     """``log(1 + exp(x))``."""
 
     type = "softplus"
 
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
-
-class Softsign(Layer):
+class Softsign(Plain):
     """``x / (1 + |x|)``."""
 
     type = "softsign"
 
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
-
-class Mish(Layer):
+class Mish(Plain):
     """``x * tanh(softplus(x))``."""
 
     type = "mish"
-
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
 
 class Hardsigmoid(Layer):
@@ -433,13 +413,10 @@ class Hardsigmoid(Layer):
         super().__init__(name, slope=slope, offset=offset)
 
 
-class Hardswish(Layer):
+class Hardswish(Plain):
     """``x * min(max(x / 6 + 0.5, 0), 1)``."""
 
     type = "hard_swish"
-
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
 
 class PReLU(Layer):
@@ -460,40 +437,28 @@ class Clamp(Layer):
         super().__init__(name, low=low, high=high)
 
 
-class Abs(Layer):
+class Abs(Plain):
     """``|x|``."""
 
     type = "abs"
 
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
-
-class Exp(Layer):
+class Exp(Plain):
     """The exponential function."""
 
     type = "exp"
 
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
-
-class Log(Layer):
+class Log(Plain):
     """The natural logarithm."""
 
     type = "log"
 
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
-
-class Erf(Layer):
+class Erf(Plain):
     """The error function."""
 
     type = "erf"
-
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
 
 class Power(Layer):
@@ -546,73 +511,73 @@ class Round(Layer):
         super().__init__(name, mode=mode)
 
 
-class Sign(Layer):
+class Sign(Plain):
     """-1, 0 or 1."""
 
     type = "sign"
 
 
-class Sin(Layer):
+class Sin(Plain):
     """The sine of ``x`` in radians."""
 
     type = "sin"
 
 
-class Cos(Layer):
+class Cos(Plain):
     """The cosine of ``x`` in radians."""
 
     type = "cos"
 
 
-class Tan(Layer):
+class Tan(Plain):
     """The tangent of ``x`` in radians."""
 
     type = "tan"
 
 
-class Asin(Layer):
+class Asin(Plain):
     """The inverse sine, in radians."""
 
     type = "asin"
 
 
-class Acos(Layer):
+class Acos(Plain):
     """The inverse cosine, in radians."""
 
     type = "acos"
 
 
-class Atan(Layer):
+class Atan(Plain):
     """The inverse tangent, in radians."""
 
     type = "atan"
 
 
-class Sinh(Layer):
+class Sinh(Plain):
     """The hyperbolic sine."""
 
     type = "sinh"
 
 
-class Cosh(Layer):
+class Cosh(Plain):
     """The hyperbolic cosine."""
 
     type = "cosh"
 
 
-class Asinh(Layer):
+class Asinh(Plain):
     """The inverse hyperbolic sine."""
 
     type = "asinh"
 
 
-class Acosh(Layer):
+class Acosh(Plain):
     """The inverse hyperbolic cosine."""
 
     type = "acosh"
 
 
-class Atanh(Layer):
+class Atanh(Plain):
     """The inverse hyperbolic tangent."""
 
     type = "atanh"
@@ -693,22 +658,16 @@ AdaptiveAvgPool1d = AdaptiveAvgPool2d
 AdaptiveAvgPool3d = AdaptiveAvgPool2d
 
 
-class GlobalAvgPool2d(Layer):
+class GlobalAvgPool2d(Plain):
     """The mean of each channel: ``[C, L]``, ``[C, H, W]`` or ``[C, D, H, W]`` to ``[C]``."""
 
     type = "global_avg_pool"
 
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
-
-class GlobalMaxPool2d(Layer):
+class GlobalMaxPool2d(Plain):
     """The largest of each channel: ``[C, L]``, ``[C, H, W]`` or ``[C, D, H, W]`` to ``[C]``."""
 
     type = "global_max_pool"
-
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
 
 class Upsample(Layer):
@@ -835,13 +794,10 @@ class LocalResponseNorm(Layer):
         super().__init__(name, size=size, alpha=alpha, beta=beta, k=k)
 
 
-class Flatten(Layer):
+class Flatten(Plain):
     """All dimensions of a sample as one."""
 
     type = "flatten"
-
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
 
 class Reshape(Layer):
@@ -915,67 +871,46 @@ class Dropout(Layer):
         super().__init__(name, p=p)
 
 
-class Add(Layer):
+class Add(Plain):
     """The sum of two layers of the same shape; sizes of 1 are repeated."""
 
     type = "add"
 
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
-
-class Multiply(Layer):
+class Multiply(Plain):
     """The product of two layers as in :class:`Add`, or of ``[C, ...]`` and a number for each channel."""
 
     type = "multiply"
 
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
-
-class Subtract(Layer):
+class Subtract(Plain):
     """The first of two layers minus the second, as in :class:`Add`."""
 
     type = "subtract"
 
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
-
-class Divide(Layer):
+class Divide(Plain):
     """The first of two layers over the second, as in :class:`Add`."""
 
     type = "divide"
 
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
-
-class Maximum(Layer):
+class Maximum(Plain):
     """The larger value of two layers, as in :class:`Add`."""
 
     type = "maximum"
 
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
-
-class Minimum(Layer):
+class Minimum(Plain):
     """The smaller value of two layers, as in :class:`Add`."""
 
     type = "minimum"
 
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
-
-class Matmul(Layer):
+class Matmul(Plain):
     """The matrix product of two layers, for each of the dimensions in front of the last two."""
 
     type = "matmul"
-
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
 
 class Concat(Layer):
@@ -987,7 +922,7 @@ class Concat(Layer):
         super().__init__(name, dimension=dimension)
 
 
-class Where(Layer):
+class Where(Plain):
     """The second of three layers where the first is not 0, else the third: ``Where()(condition, a, b)``."""
 
     type = "where"
@@ -1165,22 +1100,16 @@ class MultiheadAttention(Layer):
         self._expect(embed_dim=embed_dim)
 
 
-class ClassToken(Layer):
+class ClassToken(Plain):
     """``[tokens, features]`` behind a token that is trained."""
 
     type = "class_token"
 
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
-
-class PositionEmbedding(Layer):
+class PositionEmbedding(Plain):
     """A sample plus a trained number for each of its values."""
 
     type = "position_embedding"
-
-    def __init__(self, *, name: str | None = None) -> None:
-        super().__init__(name)
 
 
 class LSTM(Layer):
@@ -1334,7 +1263,7 @@ def _all_layers(base: type[Layer] = Layer) -> Iterator[type[Layer]]:
         yield from _all_layers(one)
 
 
-CLASS_OF: dict[str, type[Layer]] = {one.type: one for one in _all_layers()}
+CLASS_OF: dict[str, type[Layer]] = {one.type: one for one in _all_layers() if one.type}
 _TABLE: dict[str, dict[str, Any]] = {}  # of the C++ library, filled in when it is first asked for
 
 

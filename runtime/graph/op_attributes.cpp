@@ -1,6 +1,7 @@
 #include "graph/op_attributes.hpp"
 
 #include <gpunn/error.hpp>
+#include <gpunn/op_ranges.hpp>
 #include <gpunn/ops.h>
 #include <gpunn/words.hpp>
 
@@ -315,10 +316,12 @@ auto writer(const Form& form) -> void (*)(void*, const AttributeValue&) {
 
 template <class Element>
 AttributeField field(std::string_view member, std::size_t offset, std::size_t bytes, const Form& form,
-                     const Default& fallback, const char* help, const Ops& ops) {
+                     const char* range, const Default& fallback, const char* help, const Ops& ops) {
+  const std::string limits = ops::Range(range).text();
   AttributeInfo info{.name = std::string(form.shown.empty() ? member : form.shown),
                      .kind = form.kind,
-                     .help = help,
+                     .help = help + (limits.empty() ? "" : "; " + limits),
+                     .range = range,
                      .fallback = fallback.value,
                      .same_as = std::string(fallback.same_as),
                      .choices = {form.words.begin(), form.words.end()}};
@@ -340,9 +343,9 @@ std::vector<AttributeTable> make_tables() {
   {                              \
     using Struct = struct_name;  \
     AttributeTable& table = tables.emplace_back(AttributeTable{.name = #struct_name, .bytes = sizeof(Struct)});
-#define GPUNN_ATTR(type, member, extent, kind, fallback, help, ops) \
-  table.fields.push_back(                                           \
-      field<type>(#member, offsetof(Struct, member), sizeof(Struct::member), kind, fallback, help, ops));
+#define GPUNN_ATTR(type, member, extent, kind, range, fallback, help, ops) \
+  table.fields.push_back(                                                  \
+      field<type>(#member, offsetof(Struct, member), sizeof(Struct::member), kind, range, fallback, help, ops));
 #define GPUNN_UNNAMED(type, member) \
   if (std::string_view(#member) == "rank") table.rank_offset = offsetof(Struct, member);
 #define GPUNN_ATTRS_END(name) }

@@ -52,7 +52,7 @@ inline const std::map<std::string, AttributeStruct>& attribute_structs() {
     members.push_back({"struct_size", "uint32_t"});
 #define GPUNN_UNNAMED(type, member) \
   members.push_back({#member, #type, sizeof(Struct::member) / sizeof(type), offsetof(Struct, member)});
-#define GPUNN_ATTR(type, member, extent, kind, fallback, help, ops) GPUNN_UNNAMED(type, member)
+#define GPUNN_ATTR(type, member, extent, kind, range, fallback, help, ops) GPUNN_UNNAMED(type, member)
 #define GPUNN_ATTRS_END(name) }
 #include <gpunn/op_attrs.inc>
 #undef GPUNN_ATTRS

@@ -308,7 +308,7 @@ TEST_CASE("augmentation refuses what ops.h does not have") {
   affine.struct_size = sizeof(affine);
   affine.scale_high = 1;
   CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_AFFINE, &affine, {x, counter(0), border}, {y}),
-             Contains("scales"));
+             Contains("scale_low 0 must be above 0"));
   affine.scale_low = 2;
   CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_AFFINE, &affine, {x, counter(0), border}, {y}),
              Contains("scales"));
@@ -324,7 +324,7 @@ TEST_CASE("augmentation refuses what ops.h does not have") {
   zoom.struct_size = sizeof(zoom);
   zoom.low = 0.5F;
   zoom.high = 2;
-  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_ZOOM, &zoom, {x, counter(0)}, {y}), Contains("factors"));
+  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_ZOOM, &zoom, {x, counter(0)}, {y}), Contains("low 0.5"));
   zoom.low = 3;
   CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_ZOOM, &zoom, {x, counter(0)}, {y}), Contains("order"));
   gpunn_random_color_attrs color{};

@@ -213,7 +213,7 @@ TEST_CASE("random ops refuse attributes out of range") {
   const Tensor<int64_t> c({});
   for (const float p : {1.0F, -0.1F, std::nanf("")}) {
     const gpunn_dropout_attrs attrs{sizeof(attrs), p, 0, 0};
-    CHECK_THAT(random_runner().refusal(GPUNN_OP_DROPOUT, &attrs, {x, c}, {y}), Contains("is not in [0, 1)"));
+    CHECK_THAT(random_runner().refusal(GPUNN_OP_DROPOUT, &attrs, {x, c}, {y}), Contains("must be in [0, 1)"));
   }
   const auto other = attrs_of({5}, 0, 1);
   CHECK_THAT(random_runner().refusal(GPUNN_OP_RANDOM_UNIFORM, &other, {c}, {y}), Contains("y must be"));

@@ -149,6 +149,6 @@ TEST_CASE("reductions refuse nonsense") {
   const Tensor<float> dy({});
   const Tensor<int32_t> count({});
   CHECK_THAT(reduction_runner().refusal(GPUNN_OP_MEAN_ROWS_BACKWARD, &rows, {dy, count}, {y}),
-             Contains("must not be negative"));
+             Contains("must be 0 or more"));
   CHECK_THAT(reduction_runner().refusal(GPUNN_OP_MEAN_ROWS, nullptr, {x, count}, {y}), Contains("x must be f32[N]"));
 }

@@ -300,7 +300,7 @@ TEST_CASE("softmax and losses refuse other shapes and types") {
   CHECK_THAT(losses().refusal(GPUNN_OP_SOFTMAX_CROSS_ENTROPY, nullptr, {x, label}, {loss}), Contains("2 outputs"));
   const gpunn_classes_attrs classes{sizeof(classes), -3};
   CHECK_THAT(losses().refusal(GPUNN_OP_NLL_LOSS_BACKWARD, &classes, {loss, label}, {y}),
-             Contains("classes -3 must be positive"));
+             Contains("classes -3 must be 1 or more"));
   CHECK_THAT(losses().refusal(GPUNN_OP_MSE_LOSS, nullptr, {View(GPUNN_F32, {4, 0}), View(GPUNN_F32, {4, 0})}, {loss}),
              Contains("row must not be empty"));
 }

@@ -80,6 +80,6 @@ TEST_CASE("up-sampling refuses what is not a multiple") {
   };
   CHECK(refusal(2, 2, 0).empty());
   CHECK_THAT(refusal(2, 3, 0), Contains("y must be"));
-  CHECK_THAT(refusal(0, 2, 0), Contains("must be positive"));
+  CHECK_THAT(refusal(0, 2, 0), Contains("must be 1 or more"));
   CHECK_THAT(refusal(2, 2, 7), Contains("mode"));
 }

@@ -1,6 +1,9 @@
 #include <gpunn/error.hpp>
+#include <gpunn/op_ranges.hpp>
 #include <gpunn/ops.h>
 
+#include <cmath>
+#include <limits>
 #include <set>
 
 #include "catch.hpp"
@@ -24,6 +27,82 @@ TEST_CASE("the catalogue describes each op", "[eager]") {
       CHECK(!attribute.help.empty());
     }
   }
+}
+
+namespace {
+
+// A number as an attribute of this kind.
+AttributeValue valued(AttributeKind kind, double value) {
+  switch (kind) {
+    case AttributeKind::number:
+    case AttributeKind::numbers:
+      return value;
+    case AttributeKind::list:
+    case AttributeKind::pair:
+      return std::vector<int64_t>(kind == AttributeKind::pair ? 2 : 1, static_cast<int64_t>(value));
+    default:
+      return static_cast<int64_t>(value);
+  }
+}
+
+// Values of all attributes of an op, each within its range.
+std::vector<NamedAttribute> fitting_values(int32_t op) {
+  std::vector<NamedAttribute> values;
+  for (const graph::AttributeField* field : graph::attribute_fields(op)) {
+    const AttributeInfo& info = field->info;
+    if (info.fallback && info.kind != AttributeKind::elements) {
+      values.emplace_back(info.name, *info.fallback);
+    } else if (info.kind == AttributeKind::axes) {
+      values.emplace_back(info.name, std::vector<int64_t>{0});
+    } else {
+      const ops::Range range(info.range);
+      values.emplace_back(info.name, valued(info.kind, range.contains(1) ? 1 : range.low() + 1));
+    }
+  }
+  return values;
+}
+
+// What is said of attributes that are out of their ranges; empty where all are within.
+std::string refusal_of(const OpDescription& op, const std::vector<NamedAttribute>& values) {
+  const graph::Attributes attributes = graph::attributes_of(op.id, op.name, values);
+  try {
+    ops::require_attribute_ranges(op.id, attributes.data());
+  } catch (const ops::Misfit& misfit) {
+    return misfit.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("an attribute out of its range is refused by its name", "[eager]") {
+  std::size_t refused = 0;
+  for (const OpDescription& op : catalogue()) {
+    const std::vector<NamedAttribute> right = fitting_values(op.id);
+    INFO(op.name);
+    CHECK(refusal_of(op, right) == "");
+    for (const graph::AttributeField* field : graph::attribute_fields(op.id)) {
+      const AttributeInfo& info = field->info;
+      if (info.range.empty()) continue;
+      const bool real = info.kind == AttributeKind::number || info.kind == AttributeKind::numbers;
+      const ops::Range range(info.range);
+      std::vector<double> outside;
+      if (real) outside = {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()};
+      if (std::isfinite(range.low())) outside.push_back(range.contains(range.low()) ? range.low() - 1 : range.low());
+      if (std::isfinite(range.high()))
+        outside.push_back(range.contains(range.high()) ? range.high() + 1 : range.high());
+      for (const double value : outside) {
+        if (!real && value > std::numeric_limits<int32_t>::max()) continue;
+        std::vector<NamedAttribute> wrong = right;
+        std::ranges::find(wrong, info.name, &NamedAttribute::first)->second = valued(info.kind, value);
+        INFO(info.name << " " << value << ", " << info.range);
+        CHECK_THAT(refusal_of(op, wrong), Catch::Matchers::StartsWith(std::string(field->member) + " ") &&
+                                              Contains(" must be " + range.text()));
+        ++refused;
+      }
+    }
+  }
+  CHECK(refused > 300);
 }
 
 TEST_CASE("attributes are read by name", "[eager]") {

@@ -215,3 +215,8 @@ def test_a_resize_by_whole_factors_is_an_upsampling() -> None:
     upsampled = gnn.Sequential(gnn.Upsample((2, 3), "bilinear")).forward(x)
     np.testing.assert_allclose(resized, upsampled, rtol=1e-5, atol=1e-6)
     assert gnn.Sequential(gnn.Resize2d(columns=2)).forward(x).shape == (2, 3, 4, 2)
+
+
+def test_a_layer_without_keys_refuses_one() -> None:
+    with pytest.raises(TypeError, match="slope"):
+        CLASS_OF["sin"](slope=2)

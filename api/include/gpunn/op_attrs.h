@@ -23,7 +23,7 @@ typedef enum gpunn_reduction { GPUNN_REDUCE_SUM = 0, GPUNN_REDUCE_MEAN = 1, GPUN
 #define GPUNN_ATTRS(name) \
   typedef struct name {   \
     uint32_t struct_size;
-#define GPUNN_ATTR(type, member, extent, kind, fallback, help, ops) type member extent;
+#define GPUNN_ATTR(type, member, extent, kind, range, fallback, help, ops) type member extent;
 #define GPUNN_UNNAMED(type, member) type member;
 #define GPUNN_ATTRS_END(name) \
   }                           \

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <gpunn/kernel.hpp>
+#include <gpunn/op_ranges.hpp>
 #include <gpunn/op_signature.hpp>
 
 #include <algorithm>
@@ -35,26 +36,10 @@ inline constexpr int64_t kLargestSize = int64_t{1} << 40;
 
 inline Tensor f32(Shape shape) { return {GPUNN_F32, std::move(shape)}; }
 
-inline void require_share(float share, const std::string& what) {
-  require(share >= 0 && share <= 1, what + " " + std::to_string(share) + " is not in [0, 1]");
-}
-
-inline void require_not_negative(float value, const std::string& what) {
-  require(std::isfinite(value) && value >= 0, what + " " + std::to_string(value) + " must be 0 or more");
-}
-
-inline void require_positive(float value, const std::string& what) {
-  require(std::isfinite(value) && value > 0, what + " " + std::to_string(value) + " must be above 0");
-}
-
-inline void require_beta(float beta, const std::string& what) {
-  require(beta >= 0 && beta < 1, what + " " + std::to_string(beta) + " is not in [0, 1)");
-}
-
 // Of which each has x.shape[0] parts.
 inline int64_t ranks_of(const AnyAttributes& attributes, const Shape& x) {
   const int64_t parts = attributes.as<gpunn_all_reduce_attrs>().parts;
-  require(parts > 0 && parts % x[0] == 0,
+  require(parts % x[0] == 0,
           std::to_string(parts) + " parts of all ranks, of which this one has " + std::to_string(x[0]));
   return parts / x[0];
 }
@@ -62,8 +47,6 @@ inline int64_t ranks_of(const AnyAttributes& attributes, const Shape& x) {
 // The shape that attributes carry.
 template <class Attributes>
 Shape stated_shape(const Attributes& a) {
-  require(a.rank >= 0 && a.rank <= GPUNN_MAX_RANK, "rank " + std::to_string(a.rank) + " is not between 0 and 8");
-  for (int32_t i = 0; i < a.rank; ++i) require(a.dim[i] >= 0, "a dimension must not be negative");
   return {a.dim, a.dim + a.rank};
 }
 
@@ -138,12 +121,6 @@ inline int64_t convolution_size(const gpunn_conv2d_attrs& a, std::size_t axis, i
 }
 
 inline Shape convolution_shape(const gpunn_conv2d_attrs& a, const Shape& x, const Shape& w) {
-  for (std::size_t i = 0; i < 2; ++i) {
-    require(a.stride[i] > 0, "stride " + pair_text(a.stride) + " must be positive");
-    require(a.dilation[i] > 0, "dilation " + pair_text(a.dilation) + " must be positive");
-    require(a.pad[i] >= 0, "padding " + pair_text(a.pad) + " must not be negative");
-  }
-  require(a.groups > 0, "groups " + std::to_string(a.groups) + " must be positive");
   require(x[0] > 0 && x[1] > 0 && w[0] > 0,
           "images " + shape_text(x) + " and filters " + shape_text(w) + " must not be empty");
   require(w[1] <= kLargestSize / a.groups, "the filter " + shape_text(w) + " has too many channels");
@@ -161,12 +138,6 @@ inline Shape residual_shape(const AnyAttributes& attributes, Tensors in) {
   return y;
 }
 
-inline void require_eight_bits(float scale, int32_t zero_point) {
-  require(scale > 0 && scale <= std::numeric_limits<float>::max(),
-          "scale " + std::to_string(scale) + " must be positive and finite");
-  require(zero_point >= 0 && zero_point <= 255, "zero point " + std::to_string(zero_point) + " must be in [0, 255]");
-}
-
 inline Tensor quantized_convolution(const AnyAttributes& attributes, Tensors in) {
   const auto a = attributes.as<gpunn_quantized_conv2d_attrs>();
   gpunn_conv2d_attrs plain{};
@@ -175,10 +146,7 @@ inline Tensor quantized_convolution(const AnyAttributes& attributes, Tensors in)
   std::copy_n(a.dilation, 2, plain.dilation);
   plain.groups = a.groups;
   const Shape y = convolution_shape(plain, in[0].shape, in[1].shape);
-  require_eight_bits(a.x_scale, a.x_zero_point);
-  require_eight_bits(a.y_scale, a.y_zero_point);
   if (in.size() > 4) {
-    require_eight_bits(a.residual_scale, a.residual_zero_point);
     require(in[4].shape == y, "the residual must be " + shape_text(y) + ", is " + shape_text(in[4].shape));
   }
   return {GPUNN_U8, y};
@@ -191,8 +159,8 @@ inline void require_output_gradient(const Shape& dy, const Shape& expected) {
 inline Shape convolution_data_shape(const AnyAttributes& attributes, Tensors in) {
   const auto a = attributes.as<gpunn_conv2d_attrs>();
   const Shape& w = in[1].shape;
-  require(a.groups > 0 && w[1] <= kLargestSize / a.groups,
-          std::to_string(a.groups) + " groups of " + std::to_string(w[1]) + " channels are none, or too many");
+  require(w[1] <= kLargestSize / a.groups,
+          std::to_string(a.groups) + " groups of " + std::to_string(w[1]) + " channels are too many");
   Shape dx{in[0].shape[0], w[1] * a.groups, a.input_size[0], a.input_size[1]};
   require_output_gradient(in[0].shape, convolution_shape(a, dx, w));
   return dx;
@@ -200,7 +168,6 @@ inline Shape convolution_data_shape(const AnyAttributes& attributes, Tensors in)
 
 inline Shape convolution_filter_shape(const AnyAttributes& attributes, Tensors in) {
   const auto a = attributes.as<gpunn_conv2d_attrs>();
-  require(a.groups > 0, "groups " + std::to_string(a.groups) + " must be positive");
   const Shape& x = in[1].shape;
   require(x[1] % a.groups == 0,
           std::to_string(x[1]) + " channels can't be split in " + std::to_string(a.groups) + " groups");
@@ -214,10 +181,8 @@ inline Shape convolution_filter_shape(const AnyAttributes& attributes, Tensors i
 inline Shape pooling_shape(const gpunn_pool2d_attrs& a, const Shape& x) {
   Shape y{x[0], x[1], 0, 0};
   for (std::size_t i = 0; i < 2; ++i) {
-    require(a.window[i] > 0 && a.stride[i] > 0,
-            "window " + pair_text(a.window) + " and stride " + pair_text(a.stride) + " must be positive");
-    require(a.pad[i] >= 0 && 2 * int64_t{a.pad[i]} <= a.window[i],
-            "padding " + pair_text(a.pad) + " must be between 0 and half the window " + pair_text(a.window));
+    require(2 * int64_t{a.pad[i]} <= a.window[i],
+            "pad " + pair_text(a.pad) + " must be at most half the window " + pair_text(a.window));
     const int64_t padded = x[2 + i] + 2 * int64_t{a.pad[i]};
     require(x[2 + i] > 0 && padded >= a.window[i],
             "window " + pair_text(a.window) + " is larger than the padded input " + shape_text(x));
@@ -235,23 +200,11 @@ inline Shape average_gradient_shape(const AnyAttributes& attributes, const Shape
 
 inline Shape grid_shape(const AnyAttributes& attributes) {
   const auto a = attributes.as<gpunn_grid_points_attrs>();
-  require(a.rows >= 0 && a.columns >= 0,
-          std::to_string(a.rows) + " rows of " + std::to_string(a.columns) + " must not be negative");
-  require(std::isfinite(a.stride) && a.stride > 0, "stride must be above 0 and finite");
   return {int64_t{a.rows} * a.columns, 3};
-}
-
-inline Shape suppressed_shape(const AnyAttributes& attributes, const Shape& boxes) {
-  const auto a = attributes.as<gpunn_suppression_attrs>();
-  require(a.overlap >= 0 && a.overlap <= 1, "overlap " + std::to_string(a.overlap) + " is not in [0, 1]");
-  require(std::isfinite(a.least_score) && a.least_score >= 0, "least_score must be at least 0 and finite");
-  require(a.most > 0, "most " + std::to_string(a.most) + " must be positive");
-  return {boxes[0], a.most, 6};
 }
 
 inline gpunn_upsample2d_attrs upsampling_of(const AnyAttributes& attributes) {
   const auto a = attributes.as<gpunn_upsample2d_attrs>();
-  require(a.factor[0] > 0 && a.factor[1] > 0, "factors " + pair_text(a.factor) + " must be positive");
   require(a.mode == GPUNN_UPSAMPLE_NEAREST || a.mode == GPUNN_UPSAMPLE_BILINEAR,
           "there is no mode " + std::to_string(a.mode));
   return a;
@@ -280,7 +233,7 @@ inline Shape upsampled_gradient_shape(const AnyAttributes& attributes, Shape x) 
 inline gpunn_reflect_pad2d_attrs reflection_of(const AnyAttributes& attributes, const Shape& image) {
   const auto a = attributes.as<gpunn_reflect_pad2d_attrs>();
   for (std::size_t i = 0; i < 2; ++i) {
-    require(a.before[i] >= 0 && a.after[i] >= 0 && a.before[i] < image[2 + i] && a.after[i] < image[2 + i],
+    require(a.before[i] < image[2 + i] && a.after[i] < image[2 + i],
             "padding before " + pair_text(a.before) + " and after " + pair_text(a.after) +
                 " must be less than the rows and columns of x " + shape_text(image));
   }
@@ -318,7 +271,7 @@ inline Shape reduced_shape(const AnyAttributes& attributes, const Shape& x) {
 }
 
 inline void require_attribute_rank(int32_t rank, const Shape& x) {
-  require(rank >= 0 && rank <= GPUNN_MAX_RANK && static_cast<std::size_t>(rank) == x.size(),
+  require(static_cast<std::size_t>(rank) == x.size(),
           "the attributes are for " + std::to_string(rank) + " dimensions, x is " + shape_text(x));
 }
 
@@ -326,9 +279,8 @@ inline Shape padded_shape(const AnyAttributes& attributes, Shape y) {
   const auto a = attributes.as<gpunn_pad_attrs>();
   require_attribute_rank(a.rank, y);
   for (std::size_t i = 0; i < y.size(); ++i) {
-    require(a.before[i] >= 0 && a.before[i] <= kLargestSize && a.after[i] >= 0 && a.after[i] <= kLargestSize,
-            "padding of dimension " + std::to_string(i) + " must not be negative, nor beyond any memory, is " +
-                std::to_string(a.before[i]) + " and " + std::to_string(a.after[i]));
+    require(a.before[i] <= kLargestSize && a.after[i] <= kLargestSize,
+            "the padding of dimension " + std::to_string(i) + " is larger than any memory");
     y[i] += a.before[i] + a.after[i];
   }
   return y;
@@ -338,7 +290,7 @@ inline Shape slice_shape(const AnyAttributes& attributes, const Shape& x) {
   const auto a = attributes.as<gpunn_slice_attrs>();
   require_attribute_rank(a.rank, x);
   for (std::size_t i = 0; i < x.size(); ++i) {
-    require(a.start[i] >= 0 && a.size[i] >= 0 && a.start[i] <= x[i] && a.size[i] <= x[i] - a.start[i],
+    require(a.start[i] <= x[i] && a.size[i] <= x[i] - a.start[i],
             std::to_string(a.size[i]) + " elements from " + std::to_string(a.start[i]) + " on are not in dimension " +
                 std::to_string(i) + " of " + shape_text(x));
   }
@@ -348,7 +300,7 @@ inline Shape slice_shape(const AnyAttributes& attributes, const Shape& x) {
 inline Shape concatenated_shape(const AnyAttributes& attributes, Tensors in) {
   const auto axis = attributes.as<gpunn_concat_attrs>().axis;
   Shape y = in[0].shape;
-  require(axis >= 0 && static_cast<std::size_t>(axis) < y.size(),
+  require(static_cast<std::size_t>(axis) < y.size(),
           "there is no dimension " + std::to_string(axis) + " in " + text_of(in[0]));
   const auto at = static_cast<std::size_t>(axis);
   for (const Tensor& one : in.subspan(1)) {
@@ -369,7 +321,7 @@ inline Shape transposed_shape(const AnyAttributes& attributes, const Shape& x) {
   uint32_t seen = 0;
   for (std::size_t i = 0; i < y.size(); ++i) {
     const int32_t from = a.permutation[i];
-    require(from >= 0 && from < a.rank && (seen >> from & 1U) == 0,
+    require(from < a.rank && (seen >> from & 1U) == 0,
             "the permutation must hold each of 0 to " + std::to_string(a.rank - 1) + " once");
     seen |= 1U << from;
     y[i] = x[static_cast<std::size_t>(from)];
@@ -394,242 +346,81 @@ inline Shape permutation_shape(const AnyAttributes& attributes) {
 
 inline int64_t sampled_rows(const AnyAttributes& attributes) {
   const auto a = attributes.as<gpunn_sample_attrs>();
-  require(a.batch > 0, "batch " + std::to_string(a.batch) + " must be positive");
-  require(a.rows > 0 && a.rows <= std::numeric_limits<int32_t>::max(),
-          "rows " + std::to_string(a.rows) + " must be positive and below 2^31");
   require(a.drop_last == 0 || a.batch <= a.rows,
           "a batch of " + std::to_string(a.batch) + " is larger than the " + std::to_string(a.rows) + " rows of data");
   return a.batch;
 }
 
-// --- What attributes may be ---
+// --- What attributes may be, beyond their ranges ---
+
+inline void require_in_order(float low, float high, const std::string& what) {
+  require(low <= high, what + " " + std::to_string(low) + " and " + std::to_string(high) + " must be in this order");
+}
 
 template <class Attributes>
-void require_decay(const Attributes& a, int64_t n) {
-  require(std::isfinite(a.weight_decay), "weight_decay must be finite");
-  require(a.decayed >= 0 && a.decayed <= n,
-          "decayed " + std::to_string(a.decayed) + " is not between 0 and the " + std::to_string(n) + " elements of w");
+void require_decayed(const Attributes& a, const Tensor& w) {
+  require(a.decayed <= w.shape[0], "decayed " + std::to_string(a.decayed) + " is above the " +
+                                       std::to_string(w.shape[0]) + " elements of " + text_of(w));
 }
 
 template <class Attributes>
 void require_velocity(const Attributes& a, bool given) {
-  require_not_negative(a.momentum, "momentum");
   require((a.momentum != 0) == given, "a velocity goes with a momentum, and only with one");
 }
 
 inline void require_attributes(int32_t op, const AnyAttributes& attributes, Tensors in) {
-  const auto rows = [&] { return in[0].shape[0]; };
   switch (op) {
     case GPUNN_OP_CUMSUM: {
-      const int64_t axis = attributes.as<gpunn_cumsum_attrs>().axis;
-      require(axis >= 0 && axis < static_cast<int64_t>(in[0].shape.size()),
-              "there is no dimension " + std::to_string(axis) + " in " + text_of(in[0]));
-      break;
+      const auto axis = static_cast<std::size_t>(attributes.as<gpunn_cumsum_attrs>().axis);
+      require(axis < in[0].shape.size(), "there is no dimension " + std::to_string(axis) + " in " + text_of(in[0]));
+      return;
     }
     case GPUNN_OP_TRIL:
-      require(in[0].shape.size() >= 2, "x must have two dimensions or more, is " + text_of(in[0]));
-      break;
+      return require(in[0].shape.size() >= 2, "x must have two dimensions or more, is " + text_of(in[0]));
     case GPUNN_OP_CLAMP: {
       const auto a = attributes.as<gpunn_clamp_attrs>();  // neither may be NaN
-      require(a.low <= a.high, "low " + std::to_string(a.low) + " must not be above high " + std::to_string(a.high));
-      break;
+      return require_in_order(a.low, a.high, "low and high");
     }
-    case GPUNN_OP_ATTENTION:
-    case GPUNN_OP_ATTENTION_BACKWARD: {
-      const float scale = attributes.as<gpunn_attention_attrs>().scale;
-      require(std::isfinite(scale), "scale " + std::to_string(scale) + " must be finite");
-      break;
-    }
-    case GPUNN_OP_BATCH_NORM: {
-      const auto a = attributes.as<gpunn_batch_norm_attrs>();
-      require_not_negative(a.epsilon, "epsilon");
-      require_share(a.momentum, "momentum");
-      break;
-    }
-    case GPUNN_OP_BATCH_NORM_INFERENCE:
-      require_not_negative(attributes.as<gpunn_batch_norm_attrs>().epsilon, "epsilon");
-      break;
-    case GPUNN_OP_LAYER_NORM:
-    case GPUNN_OP_INSTANCE_NORM:
-      require_not_negative(attributes.as<gpunn_layer_norm_attrs>().epsilon, "epsilon");
-      break;
-    case GPUNN_OP_LOCAL_RESPONSE_NORM:
-    case GPUNN_OP_LOCAL_RESPONSE_NORM_BACKWARD: {
-      const auto a = attributes.as<gpunn_local_response_norm_attrs>();
-      require(a.size >= 1, "size " + std::to_string(a.size) + " must be at least 1");
-      require(a.alpha >= 0, "alpha " + std::to_string(a.alpha) + " must not be negative");
-      require(a.k > 0, "k " + std::to_string(a.k) + " must be positive");
-      break;
-    }
-    case GPUNN_OP_HINGE_LOSS:
-    case GPUNN_OP_HINGE_LOSS_BACKWARD: {
-      const auto a = attributes.as<gpunn_hinge_attrs>();
-      require(std::isfinite(a.margin), "margin must be finite");
-      require(a.power == 1 || a.power == 2, "power " + std::to_string(a.power) + " must be 1 or 2");
-      break;
-    }
-    case GPUNN_OP_HUBER_LOSS:
-    case GPUNN_OP_HUBER_LOSS_BACKWARD:
-      require_positive(attributes.as<gpunn_huber_attrs>().delta, "delta");
-      break;
     case GPUNN_OP_MAX_POOL2D_BACKWARD: {
       const Shape y = pooling_shape(attributes.as<gpunn_pool2d_attrs>(), in[1].shape);
-      require(in[2].shape == y, "y must be " + shape_text(y) + ", is " + shape_text(in[2].shape));
-      break;
+      return require(in[2].shape == y, "y must be " + shape_text(y) + ", is " + shape_text(in[2].shape));
     }
-    case GPUNN_OP_SGD_UPDATE: {
-      const auto a = attributes.as<gpunn_sgd_attrs>();
-      require_decay(a, rows());
-      require_velocity(a, in.size() == 4);
-      break;
-    }
-    case GPUNN_OP_ADAM_UPDATE: {
-      const auto a = attributes.as<gpunn_adam_attrs>();
-      require_decay(a, rows());
-      require_beta(a.beta1, "beta1");
-      require_beta(a.beta2, "beta2");
-      require_not_negative(a.epsilon, "epsilon");
-      break;
-    }
-    case GPUNN_OP_RMSPROP_UPDATE: {
-      const auto a = attributes.as<gpunn_rmsprop_attrs>();
-      require_decay(a, rows());
-      require_velocity(a, in.size() == 5);
-      require_share(a.alpha, "alpha");
-      require_not_negative(a.epsilon, "epsilon");
-      break;
-    }
-    case GPUNN_OP_ADAGRAD_UPDATE: {
-      const auto a = attributes.as<gpunn_adagrad_attrs>();
-      require_decay(a, rows());
-      require_not_negative(a.epsilon, "epsilon");
-      break;
-    }
-    case GPUNN_OP_LION_UPDATE: {
-      const auto a = attributes.as<gpunn_lion_attrs>();
-      require_decay(a, rows());
-      require_beta(a.beta1, "beta1");
-      require_beta(a.beta2, "beta2");
-      break;
-    }
-    case GPUNN_OP_LARS_UPDATE: {
-      const auto a = attributes.as<gpunn_lars_attrs>();
-      require_decay(a, rows());
-      require_not_negative(a.momentum, "momentum");
-      require_not_negative(a.trust, "trust");
-      require_not_negative(a.epsilon, "epsilon");
-      break;
-    }
+    case GPUNN_OP_SGD_UPDATE:
+      require_decayed(attributes.as<gpunn_sgd_attrs>(), in[0]);
+      return require_velocity(attributes.as<gpunn_sgd_attrs>(), in.size() == 4);
+    case GPUNN_OP_ADAM_UPDATE:
+      return require_decayed(attributes.as<gpunn_adam_attrs>(), in[0]);
+    case GPUNN_OP_RMSPROP_UPDATE:
+      require_decayed(attributes.as<gpunn_rmsprop_attrs>(), in[0]);
+      return require_velocity(attributes.as<gpunn_rmsprop_attrs>(), in.size() == 5);
+    case GPUNN_OP_ADAGRAD_UPDATE:
+      return require_decayed(attributes.as<gpunn_adagrad_attrs>(), in[0]);
+    case GPUNN_OP_LION_UPDATE:
+      return require_decayed(attributes.as<gpunn_lion_attrs>(), in[0]);
+    case GPUNN_OP_LARS_UPDATE:
+      return require_decayed(attributes.as<gpunn_lars_attrs>(), in[0]);
     case GPUNN_OP_LBFGS_UPDATE:
-      require_decay(attributes.as<gpunn_lbfgs_attrs>(), rows());
-      break;
-    case GPUNN_OP_CLIP_NORM: {
-      const auto a = attributes.as<gpunn_clip_norm_attrs>();
-      require_positive(a.max_norm, "max_norm");
-      require_not_negative(a.epsilon, "epsilon");
-      break;
-    }
-    case GPUNN_OP_L1_GRADIENT: {
-      const auto a = attributes.as<gpunn_l1_attrs>();
-      require(std::isfinite(a.weight), "weight must be finite");
-      require(a.decayed >= 0 && a.decayed <= rows(), "decayed " + std::to_string(a.decayed) +
-                                                         " is not between 0 and the " + std::to_string(rows()) +
-                                                         " elements of g");
-      break;
-    }
-    case GPUNN_OP_RANDOM_UNIFORM:
-    case GPUNN_OP_RANDOM_NORMAL: {
-      const auto a = attributes.as<gpunn_random_attrs>();
-      require(std::isfinite(a.low) && std::isfinite(a.high), "low and high must be finite");
-      break;
-    }
-    case GPUNN_OP_QUANTIZE:
-    case GPUNN_OP_DEQUANTIZE:
-    case GPUNN_OP_FAKE_QUANTIZE:
-    case GPUNN_OP_QUANTIZED_LINEAR: {
-      const auto a = attributes.as<gpunn_quantize_attrs>();
-      require_eight_bits(a.scale, a.zero_point);
-      break;
-    }
-    case GPUNN_OP_QUANTIZED_GLOBAL_AVG_POOL2D: {
-      const auto a = attributes.as<gpunn_requantize_attrs>();
-      require_eight_bits(a.x_scale, a.x_zero_point);
-      require_eight_bits(a.y_scale, a.y_zero_point);
-      break;
-    }
-    case GPUNN_OP_DROPOUT:
-      require_beta(attributes.as<gpunn_dropout_attrs>().p, "p");
-      break;
-    case GPUNN_OP_CROSS_ENTROPY:
-    case GPUNN_OP_CROSS_ENTROPY_BACKWARD:
-      require_share(attributes.as<gpunn_cross_entropy_attrs>().label_smoothing, "label_smoothing");
-      break;
-    case GPUNN_OP_RANDOM_SHIFT:
-    case GPUNN_OP_RANDOM_SHIFT_LABELS: {
-      const auto a = attributes.as<gpunn_random_shift_attrs>();
-      require(a.reach[0] >= 0 && a.reach[1] >= 0, "reach " + pair_text(a.reach) + " must not be negative");
-      require_share(a.flip, "flip");
-      break;
-    }
+      return require_decayed(attributes.as<gpunn_lbfgs_attrs>(), in[0]);
+    case GPUNN_OP_L1_GRADIENT:
+      return require_decayed(attributes.as<gpunn_l1_attrs>(), in[0]);
     case GPUNN_OP_RANDOM_AFFINE:
     case GPUNN_OP_RANDOM_AFFINE_LABELS: {
       const auto a = attributes.as<gpunn_random_affine_attrs>();
-      require(a.rotate >= 0 && a.rotate <= 360, "rotate " + std::to_string(a.rotate) + " is not in [0, 360]");
-      require_share(a.translate[0], "translate");
-      require_share(a.translate[1], "translate");
-      require(a.scale_low > 0 && a.scale_low <= a.scale_high && std::isfinite(a.scale_high),
-              "scales " + std::to_string(a.scale_low) + " to " + std::to_string(a.scale_high) +
-                  " must be above 0 and in this order");
-      break;
+      return require_in_order(a.scale_low, a.scale_high, "scales");
     }
     case GPUNN_OP_RANDOM_ZOOM:
     case GPUNN_OP_RANDOM_ZOOM_LABELS: {
       const auto a = attributes.as<gpunn_random_zoom_attrs>();
-      require(a.low >= 1 && a.low <= a.high && std::isfinite(a.high), "factors " + std::to_string(a.low) + " to " +
-                                                                          std::to_string(a.high) +
-                                                                          " must be 1 or more and in this order");
-      break;
-    }
-    case GPUNN_OP_RANDOM_COLOR: {
-      const auto a = attributes.as<gpunn_random_color_attrs>();
-      require_share(a.brightness, "brightness");
-      require_share(a.contrast, "contrast");
-      require_share(a.saturation, "saturation");
-      require_positive(a.white, "white");
-      break;
-    }
-    case GPUNN_OP_RANDOM_ERASE: {
-      const auto a = attributes.as<gpunn_random_erase_attrs>();
-      require(a.size[0] >= 0 && a.size[1] >= 0, "size " + pair_text(a.size) + " must not be negative");
-      require_share(a.p, "p");
-      break;
-    }
-    case GPUNN_OP_ASSIGN_POINTS: {
-      const auto a = attributes.as<gpunn_assign_points_attrs>();
-      require_positive(a.radius, "radius");
-      require_positive(a.reach, "reach");
-      require(std::isfinite(a.least_stride) && std::isfinite(a.most_stride), "strides must be finite");
-      break;
+      return require_in_order(a.low, a.high, "factors");
     }
     case GPUNN_OP_ASSIGN_ANCHORS: {
       const auto a = attributes.as<gpunn_assign_anchors_attrs>();
-      require(a.negative > 0 && a.negative <= a.positive && a.positive <= 1,
-              "overlaps " + std::to_string(a.negative) + " and " + std::to_string(a.positive) +
-                  " must be above 0, up to 1 and in this order");
-      break;
-    }
-    case GPUNN_OP_FOCAL_LOSS:
-    case GPUNN_OP_FOCAL_LOSS_BACKWARD: {
-      const auto a = attributes.as<gpunn_focal_attrs>();
-      require_share(a.alpha, "alpha");
-      require_not_negative(a.gamma, "gamma");
-      break;
+      return require_in_order(a.negative, a.positive, "overlaps");
     }
     case GPUNN_OP_METRICS_ACCUMULATE:
-      require(in.size() != 4, "x and label go together");
-      break;
+      return require(in.size() != 4, "x and label go together");
     default:
-      break;
+      return;
   }
 }
 
@@ -688,14 +479,12 @@ inline Tensor computed_output(int32_t op, const AnyAttributes& attributes, Tenso
       return f32(reflected_gradient_shape(attributes, in[0].shape));
     case GPUNN_OP_NLL_LOSS_BACKWARD: {
       const int32_t classes = attributes.as<gpunn_classes_attrs>().classes;
-      require(classes > 0, "classes " + std::to_string(classes) + " must be positive");
       return f32({in[0].shape[0], classes});
     }
     case GPUNN_OP_REDUCE:
       return f32(reduced_shape(attributes, in[0].shape));
     case GPUNN_OP_MEAN_ROWS_BACKWARD: {
       const int64_t rows = attributes.as<gpunn_rows_attrs>().rows;
-      require(rows >= 0, "rows " + std::to_string(rows) + " must not be negative");
       return f32({rows});
     }
     case GPUNN_OP_PAD:
@@ -725,8 +514,7 @@ inline Tensor computed_output(int32_t op, const AnyAttributes& attributes, Tenso
       return {GPUNN_I32, {sampled_rows(attributes)}};
     case GPUNN_OP_SCATTER_ADD: {
       const int64_t rows = attributes.as<gpunn_rows_attrs>().rows;
-      require(rows >= 0 && rows <= kLargestSize,
-              "rows " + std::to_string(rows) + " must not be negative, nor beyond any memory");
+      require(rows <= kLargestSize, std::to_string(rows) + " rows are larger than any memory");
       Shape y = in[0].shape;
       y[0] = rows;
       return f32(y);
@@ -740,7 +528,7 @@ inline Tensor computed_output(int32_t op, const AnyAttributes& attributes, Tenso
     case GPUNN_OP_GRID_POINTS:
       return f32(grid_shape(attributes));
     case GPUNN_OP_NON_MAXIMUM_SUPPRESSION:
-      return f32(suppressed_shape(attributes, in[0].shape));
+      return f32({in[0].shape[0], attributes.as<gpunn_suppression_attrs>().most, 6});
     default:
       throw std::logic_error("op " + std::to_string(op) + " has no rule for its output");
   }
@@ -765,6 +553,7 @@ inline std::vector<Tensor> outputs_of(const Op& op, const void* attributes, Tens
   for (const std::string_view size : signature.positive) {
     require(!sizes.has(size) || sizes.value(size) > 0, std::string(size) + " must not be 0 in " + std::string(op.text));
   }
+  require_attribute_ranges(op.id, attributes);
   const AnyAttributes given(attributes);
   detail::require_attributes(op.id, given, inputs);
   std::vector<Tensor> outputs;

@@ -103,6 +103,7 @@ nb::list attribute_list(const std::vector<eager::AttributeInfo>& attributes) {
     entry["name"] = one.name;
     entry["kind"] = std::string(eager::name_of(one.kind));
     entry["help"] = one.help;
+    entry["range"] = one.range;
     entry["required"] = !one.fallback && one.same_as.empty();
     entry["default"] = one.fallback ? value_object(*one.fallback) : nb::none();
     entry["same_as"] = one.same_as;

@@ -35,6 +35,7 @@ Json attribute_json(const eager::AttributeInfo& attribute) {
   return {{"name", attribute.name},
           {"kind", name_of(attribute.kind)},
           {"help", attribute.help},
+          {"range", attribute.range},
           {"required", !attribute.fallback && attribute.same_as.empty()},
           {"default", attribute.fallback ? value_json(*attribute.fallback) : Json()},
           {"same_as", attribute.same_as},

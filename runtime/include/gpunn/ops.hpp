@@ -47,7 +47,8 @@ using NamedAttribute = std::pair<std::string, AttributeValue>;
 struct AttributeInfo {
   std::string name;
   AttributeKind kind = AttributeKind::integer;
-  std::string help;                             // one line
+  std::string help;                             // one line, with the range
+  std::string range = {};                       // an interval, "[0, 1)", that each element is in; empty: anything
   std::optional<AttributeValue> fallback = {};  // empty: it must be given
   std::string same_as = {};                     // the attribute that the default is copied from
   std::vector<std::string> choices = {};        // allowed values of a choice
