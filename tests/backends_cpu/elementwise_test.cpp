@@ -88,7 +88,7 @@ TEST_CASE("a clamp leaves NaN and bounds infinities") {
   CHECK(y[2] == -1.0F);
   CHECK(y[3] == -0.5F);
   const gpunn_clamp_attrs crossed{sizeof(crossed), 2.0F, -1.0F};
-  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_CLAMP, &crossed, {x}, {y}), Contains("must be in this order"));
+  CHECK_THAT(elementwise_runner().refusal(GPUNN_OP_CLAMP, &crossed, {x}, {y}), Contains("must not be above high"));
 }
 
 TEST_CASE("copy converts as C does, and never leaves the type's range") {

@@ -140,7 +140,7 @@ TEST_CASE("augmentation keeps the shape of images, and says what it can't be don
   turned.scale_low = 2;
   turned.scale_high = 1;
   CHECK_THROWS_WITH(infer(GPUNN_OP_RANDOM_AFFINE, Attributes::of(turned), {images, counter, channels}),
-                    Contains("in this order"));
+                    Contains("must not be above"));
   gpunn_random_color_attrs coloured{};
   CHECK_THROWS_WITH(infer(GPUNN_OP_RANDOM_COLOR, Attributes::of(coloured), {images, counter, channels, channels}),
                     Contains("white 0"));

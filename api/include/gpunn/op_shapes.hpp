@@ -353,8 +353,9 @@ inline int64_t sampled_rows(const AnyAttributes& attributes) {
 
 // --- What attributes may be, beyond their ranges ---
 
-inline void require_in_order(float low, float high, const std::string& what) {
-  require(low <= high, what + " " + std::to_string(low) + " and " + std::to_string(high) + " must be in this order");
+inline void require_in_order(const char* low_name, float low, const char* high_name, float high) {
+  require(low <= high,
+          std::string(low_name) + " " + number_text(low) + " must not be above " + high_name + " " + number_text(high));
 }
 
 template <class Attributes>
@@ -379,7 +380,7 @@ inline void require_attributes(int32_t op, const AnyAttributes& attributes, Tens
       return require(in[0].shape.size() >= 2, "x must have two dimensions or more, is " + text_of(in[0]));
     case GPUNN_OP_CLAMP: {
       const auto a = attributes.as<gpunn_clamp_attrs>();  // neither may be NaN
-      return require_in_order(a.low, a.high, "low and high");
+      return require_in_order("low", a.low, "high", a.high);
     }
     case GPUNN_OP_MAX_POOL2D_BACKWARD: {
       const Shape y = pooling_shape(attributes.as<gpunn_pool2d_attrs>(), in[1].shape);
@@ -406,16 +407,16 @@ inline void require_attributes(int32_t op, const AnyAttributes& attributes, Tens
     case GPUNN_OP_RANDOM_AFFINE:
     case GPUNN_OP_RANDOM_AFFINE_LABELS: {
       const auto a = attributes.as<gpunn_random_affine_attrs>();
-      return require_in_order(a.scale_low, a.scale_high, "scales");
+      return require_in_order("scale_low", a.scale_low, "scale_high", a.scale_high);
     }
     case GPUNN_OP_RANDOM_ZOOM:
     case GPUNN_OP_RANDOM_ZOOM_LABELS: {
       const auto a = attributes.as<gpunn_random_zoom_attrs>();
-      return require_in_order(a.low, a.high, "factors");
+      return require_in_order("low", a.low, "high", a.high);
     }
     case GPUNN_OP_ASSIGN_ANCHORS: {
       const auto a = attributes.as<gpunn_assign_anchors_attrs>();
-      return require_in_order(a.negative, a.positive, "overlaps");
+      return require_in_order("negative", a.negative, "positive", a.positive);
     }
     case GPUNN_OP_METRICS_ACCUMULATE:
       return require(in.size() != 4, "x and label go together");

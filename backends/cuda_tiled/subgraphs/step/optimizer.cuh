@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "cuda_common/formulas.cuh"
 #include "subgraphs/step/batch.cuh"
 #include "subgraphs/step/blocks.hpp"
 #include "subgraphs/step/plan.hpp"
@@ -65,40 +66,35 @@ __device__ __forceinline__ void fetch_rates(const StepPlan& plan, const StepTens
 template <int COUNT, class Place, class Gradient>
 __device__ __forceinline__ void update(const StepPlan& plan, const StepTensors& tensors, Rates rates,
                                        const Parameter (&parameters)[COUNT], Place place, Gradient gradient) {
+  using cuda::formulas::Formula;
   if (plan.optimizer == StepOptimizer::sgd) {
-    const gpunn_sgd_attrs sgd = plan.sgd;
-    const bool has_speed = tensors.state1 != nullptr;
+    Formula<GPUNN_OP_SGD_UPDATE> sgd = {plan.sgd};
+    const bool has_velocity = tensors.state1 != nullptr;
+    if (!has_velocity) sgd.attrs.momentum = 0.0F;
 #pragma unroll
     for (int j = 0; j < COUNT; ++j) {
-      const Parameter& parameter = parameters[j];
+      Parameter parameter = parameters[j];
       const int at = place(j);
-      const float decay = at < sgd.decayed ? sgd.weight_decay : 0.0F;
-      const float g = gradient(j) + decay * parameter.w;
-      const float speed = has_speed ? sgd.momentum * parameter.state1 + g : g;
-      const float step = has_speed && sgd.nesterov != 0 ? g + sgd.momentum * speed : speed;
+      sgd(parameter.w, gradient(j), parameter.state1, rates.rate, cuda::formulas::decay_of(sgd.attrs, at));
       if (at < 0) continue;
-      if (has_speed) tensors.state1[at] = speed;
-      tensors.parameters[at] = parameter.w - rates.rate * step;
+      if (has_velocity) tensors.state1[at] = parameter.state1;
+      tensors.parameters[at] = parameter.w;
     }
     return;
   }
-  const gpunn_adam_attrs adam = plan.adam;
-  const bool decoupled = adam.decoupled != 0;
+  const Formula<GPUNN_OP_ADAM_UPDATE> adam = {plan.adam};
 #pragma unroll
   for (int j = 0; j < COUNT; ++j) {
-    const Parameter& parameter = parameters[j];
+    Parameter parameter = parameters[j];
     const int at = place(j);
-    const float decay = at < adam.decayed ? adam.weight_decay : 0.0F;
-    const float own = gradient(j);
-    const float g = decoupled ? own : own + decay * parameter.w;
-    const float keep = decoupled ? 1.0F - rates.rate * decay : 1.0F;
-    const float first = adam.beta1 * parameter.state1 + (1.0F - adam.beta1) * g;
-    const float second = adam.beta2 * parameter.state2 + (1.0F - adam.beta2) * (g * g);
+    const float decay = cuda::formulas::decay_of(adam.attrs, at);
+    const float keep = adam.attrs.decoupled != 0 ? cuda::formulas::kept(rates.rate, decay) : 1.0F;
+    adam(parameter.w, gradient(j), parameter.state1, parameter.state2, rates.rate, decay, keep, rates.correction1,
+         rates.correction2);
     if (at < 0) continue;
-    tensors.state1[at] = first;
-    tensors.state2[at] = second;
-    tensors.parameters[at] = keep * parameter.w - rates.rate * (first * rates.correction1) /
-                                                      (sqrtf(second * rates.correction2) + adam.epsilon);
+    tensors.state1[at] = parameter.state1;
+    tensors.state2[at] = parameter.state2;
+    tensors.parameters[at] = parameter.w;
   }
 }
 
@@ -135,6 +131,7 @@ __device__ __forceinline__ FlatElement load_element(const StepPlan& plan, const 
 // `g`. Returns the gradient.
 __device__ __forceinline__ float run_flat(const StepPlan& plan, const GeneralTensors& tensors, Rates rates, int begin,
                                           int end, int at, FlatElement element, float g, float scale) {
+  using cuda::formulas::Formula;
   float w = element.w;
 #pragma unroll 1
   for (int j = begin; j < end; ++j) {
@@ -157,55 +154,29 @@ __device__ __forceinline__ float run_flat(const StepPlan& plan, const GeneralTen
       case FlatKind::average:
         state1[at] = op.a * element.average + op.b * w;
         continue;
-      case FlatKind::sgd: {
-        const float own = g + decay * w;
-        float step = own;
-        if (state1 != nullptr) {
-          const float speed = op.a * element.state1 + own;
-          state1[at] = speed;
-          step = op.option != 0 ? own + op.a * speed : speed;
-        }
-        w -= rate * step;
+      case FlatKind::sgd:
+        Formula<GPUNN_OP_SGD_UPDATE>{{.momentum = state1 != nullptr ? op.a : 0.0F, .nesterov = op.option}}(
+            w, g, element.state1, rate, decay);
         break;
-      }
-      case FlatKind::adam: {
-        const bool decoupled = op.option != 0;
-        const float own = decoupled ? g : g + decay * w;
-        const float first = op.a * element.state1 + (1.0F - op.a) * own;
-        const float second = op.b * element.state2 + (1.0F - op.b) * (own * own);
-        state1[at] = first;
-        state2[at] = second;
-        w = (decoupled ? 1.0F - rate * decay : 1.0F) * w -
-            rate * (first * rates.correction1) / (sqrtf(second * rates.correction2) + op.c);
+      case FlatKind::adam:
+        Formula<GPUNN_OP_ADAM_UPDATE>{{.beta1 = op.a, .beta2 = op.b, .epsilon = op.c, .decoupled = op.option}}(
+            w, g, element.state1, element.state2, rate, decay,
+            op.option != 0 ? cuda::formulas::kept(rate, decay) : 1.0F, rates.correction1, rates.correction2);
         break;
-      }
-      case FlatKind::rmsprop: {
-        const float own = g + decay * w;
-        const float square = op.a * element.state1 + (1.0F - op.a) * (own * own);
-        state1[at] = square;
-        float step = own / (sqrtf(square) + op.c);
-        if (state2 != nullptr) {
-          step = op.b * element.state2 + step;
-          state2[at] = step;
-        }
-        w -= rate * step;
+      case FlatKind::rmsprop:
+        Formula<GPUNN_OP_RMSPROP_UPDATE>{{.alpha = op.a, .epsilon = op.c, .momentum = state2 != nullptr ? op.b : 0.0F}}(
+            w, g, element.state1, element.state2, rate, decay);
         break;
-      }
-      case FlatKind::adagrad: {
-        const float own = g + decay * w;
-        const float sum = element.state1 + own * own;
-        state1[at] = sum;
-        w -= rate * own / (sqrtf(sum) + op.c);
+      case FlatKind::adagrad:
+        Formula<GPUNN_OP_ADAGRAD_UPDATE>{{.epsilon = op.c}}(w, g, element.state1, rate, decay);
         break;
-      }
-      case FlatKind::lion: {
-        const float mixed = op.a * element.state1 + (1.0F - op.a) * g;
-        w *= 1.0F - rate * decay;
-        w -= rate * (mixed > 0.0F ? 1.0F : mixed < 0.0F ? -1.0F : mixed);
-        state1[at] = op.b * element.state1 + (1.0F - op.b) * g;
+      case FlatKind::lion:
+        Formula<GPUNN_OP_LION_UPDATE>{{.beta1 = op.a, .beta2 = op.b}}(w, g, element.state1, rate,
+                                                                      cuda::formulas::kept(rate, decay));
         break;
-      }
     }
+    if (state1 != nullptr) state1[at] = element.state1;
+    if (state2 != nullptr) state2[at] = element.state2;
     tensors.parameters[at] = w;
   }
   return g;
