@@ -311,7 +311,7 @@ TEST_CASE("augmentation refuses what ops.h does not have") {
              Contains("scale_low 0 must be above 0"));
   affine.scale_low = 2;
   CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_AFFINE, &affine, {x, counter(0), border}, {y}),
-             Contains("scales"));
+             Contains("scale_low 2 must not be above scale_high 1"));
   affine.scale_low = 1;
   affine.rotate = -1;
   CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_AFFINE, &affine, {x, counter(0), border}, {y}),
@@ -326,7 +326,8 @@ TEST_CASE("augmentation refuses what ops.h does not have") {
   zoom.high = 2;
   CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_ZOOM, &zoom, {x, counter(0)}, {y}), Contains("low 0.5"));
   zoom.low = 3;
-  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_ZOOM, &zoom, {x, counter(0)}, {y}), Contains("order"));
+  CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_ZOOM, &zoom, {x, counter(0)}, {y}),
+             Contains("must not be above high"));
   gpunn_random_color_attrs color{};
   color.struct_size = sizeof(color);
   CHECK_THAT(augmentation_runner().refusal(GPUNN_OP_RANDOM_COLOR, &color, {x, counter(0), border, border}, {y}),
