@@ -1,6 +1,7 @@
 // CUMSUM along lines of [outer][size][inner], and the triangles of TRIL.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "common/requirements.hpp"
@@ -44,11 +45,9 @@ struct Triangle {
 inline Triangle triangle_of(const OpDesc& desc) {
   const auto attrs = desc.attrs<gpunn_tril_attrs>();
   const gpunn_tensor& x = desc.input(0);
-  Triangle triangle{.matrices = 1,
-                    .rows = x.dim[x.rank - 2],
-                    .columns = x.dim[x.rank - 1],
-                    .diagonal = attrs.diagonal,
-                    .upper = attrs.upper != 0};
+  Triangle triangle{
+      .matrices = 1, .rows = x.dim[x.rank - 2], .columns = x.dim[x.rank - 1], .diagonal = 0, .upper = attrs.upper != 0};
+  triangle.diagonal = std::clamp(attrs.diagonal, -triangle.rows, triangle.columns);  // beyond, the same stays
   for (int32_t i = 0; i < x.rank - 2; ++i) triangle.matrices *= x.dim[i];
   return triangle;
 }

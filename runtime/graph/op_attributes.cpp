@@ -317,7 +317,9 @@ auto writer(const Form& form) -> void (*)(void*, const AttributeValue&) {
 template <class Element>
 AttributeField field(std::string_view member, std::size_t offset, std::size_t bytes, const Form& form,
                      const char* range, const Default& fallback, const char* help, const Ops& ops) {
-  const std::string limits = ops::Range(range).text();
+  // Callers may count a dimension from the end, and -1 elements are all.
+  const bool counted = form.kind == AttributeKind::axis || form.kind == AttributeKind::elements;
+  const std::string limits = counted ? std::string() : ops::Range(range).text();
   AttributeInfo info{.name = std::string(form.shown.empty() ? member : form.shown),
                      .kind = form.kind,
                      .help = help + (limits.empty() ? "" : "; " + limits),

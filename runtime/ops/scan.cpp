@@ -1,5 +1,6 @@
 // CUMSUM and TRIL.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "ops/op.hpp"
@@ -128,8 +129,8 @@ std::vector<CaseSpec> tril_cases() {
   std::vector<CaseSpec> cases;
   for (const Shape& x :
        std::vector<Shape>{{1, 1}, {7, 7}, {7, 13}, {13, 7}, {129, 257}, {2, 3, 5, 7}, {3, 0}, {0, 3}, {5, 1, 64, 65}}) {
-    for (const int64_t diagonal :
-         {int64_t{0}, int64_t{1}, int64_t{-2}, x.back() + 2, -x.back() - x[x.size() - 2] - 1}) {
+    for (const int64_t diagonal : {int64_t{0}, int64_t{1}, int64_t{-2}, x.back() + 2, -x.back() - x[x.size() - 2] - 1,
+                                   std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()}) {
       for (const bool upper : {false, true}) {
         cases.push_back({.attrs = tril_attrs(diagonal, upper), .inputs = {f32(x)}});
         cases.push_back({.attrs = tril_attrs(diagonal, upper),

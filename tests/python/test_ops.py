@@ -291,3 +291,42 @@ def test_pytorch_tensors() -> None:
         ops.relu(x, out=out.requires_grad_())
     with pytest.raises(gpunn.UsageError, match=r"gpunn\.ops records no gradients"):
         ops.relu(x.requires_grad_())
+
+
+untyped: Any = ops  # for values that its types rule out
+
+
+def test_numbers_of_numpy_are_inputs_and_attributes() -> None:
+    assert ops.sub(np.float32(3), np.float32(10)) == -7
+    row = np.arange(5, dtype=np.float32)
+    assert ops.add(row[1], row[4]) == 5
+    x = np.ones((2, 3), np.float32)
+    assert np.array_equal(ops.cumsum(x, axis=np.int64(1))[0], [1, 2, 3])
+    assert np.array_equal(ops.scale(x, factor=np.float32(2)), 2 * x)
+    assert untyped.fill(shape=np.array([2, 3]), value=1.0).shape == (2, 3)
+
+
+def test_attributes_are_told_apart_by_type_and_sign() -> None:
+    x = np.ones((2, 3), np.float32)
+    assert not np.signbit(ops.fill(shape=[2], value=0.0)).any()
+    assert np.signbit(ops.fill(shape=[2], value=-0.0)).all()
+    ops.cumsum(x, axis=0, exclusive=True)
+    with pytest.raises(gpunn.UsageError, match="exclusive must be true or false, is 1"):
+        untyped.cumsum(x, axis=0, exclusive=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: untyped.cumsum(x, axis=None), "cumsum: axis is missing: the dimension"),
+        (lambda x: untyped.cumsum(x, axis=[0, 1]), r"cumsum: axis must be an integer, is \[0, 1\]"),
+        (lambda x: untyped.cumsum(x, axis=1.5), r"cumsum: axis must be an integer, is 1\.5"),
+        (lambda x: ops.vjp(ops.cumsum, x), "cumsum: axis is missing"),
+        (lambda x: untyped.fill(shape=["a"], value=1.0), "fill: shape must be a list of integers"),
+        (lambda x: untyped.scale(x, factor="a"), "scale: factor must be a number, is 'a'"),
+        (lambda x: ops.concat(), "concat: x is missing"),
+    ],
+)
+def test_attributes_that_are_none(call: Any, message: str) -> None:
+    with pytest.raises(gpunn.UsageError, match=message):
+        call(np.ones((2, 3), np.float32))

@@ -161,6 +161,8 @@ class _NumPy(Library):
     def describe(self, array: Any, place: Place) -> tuple[Described, Any]:
         if type(array) is not np.ndarray and np.ma.is_masked(array):
             raise UsageError("the array has masked values; replace them, for instance by numpy.ma.filled")
+        if isinstance(array, np.generic):  # a number, whose value lies in no memory that stays
+            array = np.asarray(array)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
         code = self._code(array.dtype)

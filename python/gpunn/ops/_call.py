@@ -8,6 +8,7 @@ from typing import Any
 from gpunn import _core
 from gpunn.errors import UsageError
 from gpunn.ops._arrays import DTYPES, HOST, I32, I64, INTEGERS, Library, Place, Tensor, library_of, numpy_library
+from gpunn.ops._attributes import key_of, settled
 from gpunn.ops._backend import Backend, engine_for
 
 CATALOGUE: dict[str, dict[str, Any]] = {entry["name"]: entry for entry in _core.op_catalogue()}
@@ -38,17 +39,16 @@ class OpInfo:
 
     def op(self, attributes: dict[str, Any]) -> _core.Op:
         """The op with these attributes."""
-        key: Any = tuple(attributes.items())
         try:
-            found = self.settled.get(key)
-        except TypeError:  # lists
-            key = tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in key)
-            found = self.settled.get(key)
+            found = self.settled.get(key := key_of(attributes))
+        except (TypeError, ValueError):  # lists, arrays
+            found = self.settled.get(key := key_of(attributes := settled(self.name, self.attributes, attributes)))
         if found is None:
             if len(self.settled) > _MOST_KEPT:
                 self.settled.clear()
-            given = {k: v for k, v in attributes.items() if v is not None}
-            found = self.settled[key] = _core.Op(self.name, given)
+            exact = settled(self.name, self.attributes, attributes)
+            found = _core.Op(self.name, {name: value for name, value in exact.items() if value is not None})
+            self.settled[key] = found
         return found
 
     def output_types(self, op: _core.Op, described: Sequence[Any]) -> list[tuple[int, tuple[int, ...]]]:
@@ -147,20 +147,21 @@ class Arguments:
         self.keep.append(keep)
 
 
-def _with_axes(info: OpInfo, attributes: dict[str, Any], rank: int) -> dict[str, Any]:
+def _with_axes(info: OpInfo, attributes: dict[str, Any], arguments: Arguments) -> dict[str, Any]:
     """Counts dimensions from the front; without dimensions, takes all."""
-    result = dict(attributes)
+    result = settled(info.name, info.attributes, attributes)
+    if not arguments.described:
+        raise UsageError(f"{info.name}: {info.input(0)['name']} is missing")
+    rank = len(arguments.described[0][2])
     for name in info.axes:
         given = result[name]
-        several = given is None or not isinstance(given, int)
-        axes = range(rank) if given is None else given if several else (given,)
-        front = []
+        axes = range(rank) if given is None else (given,) if isinstance(given, int) else given
         for axis in axes:
             if not -rank <= axis < rank:
                 raise UsageError(f"{info.name}: {name} names dimension {axis} of a tensor of {rank} dimensions")
-            front.append(axis % rank)
+        front = tuple(axis % rank for axis in axes)
         kind = next(a["kind"] for a in info.attributes if a["name"] == name)
-        result[name] = tuple(front) if kind == "axes" else front[0]
+        result[name] = front if kind == "axes" else front[0]
     return result
 
 
@@ -227,7 +228,7 @@ def call(name: str, inputs: Sequence[Any], attributes: dict[str, Any], out: Any,
     info = info_of(name)
     arguments = Arguments(info, inputs, backend)
     if info.axes:
-        attributes = _with_axes(info, attributes, len(arguments.described[0][2]))
+        attributes = _with_axes(info, attributes, arguments)
     results = _handed_back(_library(arguments), run(info, arguments, info.op(attributes), out))
     if not results:
         results = [arguments.arrays[i] for i in info.in_place if 0 <= i < len(arguments.arrays)]
@@ -300,7 +301,7 @@ def vjp(
     if attributes:
         raise UsageError(f"{name}: has no attribute '{next(iter(attributes))}'")
     if info.axes:
-        given = _with_axes(info, given, len(arguments.described[0][2]))
+        given = _with_axes(info, given, arguments)
     op = info.op(given)
     possible = flows_back(info, op, arguments.described)
     wants = [p and (wanted is None or bool(wanted[i])) for i, p in enumerate(possible)]
@@ -349,7 +350,7 @@ def explain(
     info = info_of(name)
     arguments = Arguments(info, inputs, backend)
     if info.axes:
-        attributes = _with_axes(info, {**dict.fromkeys(info.axes), **attributes}, len(arguments.described[0][2]))
+        attributes = _with_axes(info, {**dict.fromkeys(info.axes), **attributes}, arguments)
     op = info.op(attributes)
     _, described = _outputs(info, arguments, op, None)
     return arguments.engine.explain(op, arguments.described, described)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -74,6 +75,20 @@ std::string op_title(std::string name) {
   return name;
 }
 
+// What an attribute means, and what it is where it is not given.
+std::string about(const eager::AttributeInfo& attribute) {
+  std::string text = attribute.help;
+  for (std::size_t i = 0; i < attribute.choices.size(); ++i) {
+    text += (i == 0 ? "; one of " : ", ") + attribute.choices[i];
+  }
+  if (!attribute.same_as.empty()) return text + " (default: as " + attribute.same_as + ")";
+  if (attribute.kind == eager::AttributeKind::axes) return text + " (default: all)";
+  if (attribute.kind == eager::AttributeKind::elements) return text;
+  if (!attribute.fallback) return text + " (required)";
+  return text + " (default: " + std::visit([](const auto& value) { return Json(value).dump(); }, *attribute.fallback) +
+         ")";
+}
+
 // All ops, or one with its signature and attributes. Empty if there is none of that name.
 std::string ops_help(const std::string& wanted) {
   HelpRows rows;
@@ -83,7 +98,7 @@ std::string ops_help(const std::string& wanted) {
     if (wanted.empty()) continue;
     rows.emplace_back("  takes", op.signature);
     if (!op.formula.empty()) rows.emplace_back("  formula", op.formula);
-    for (const eager::AttributeInfo& one : op.attributes) rows.emplace_back("  " + one.name, one.help);
+    for (const eager::AttributeInfo& one : op.attributes) rows.emplace_back("  " + one.name, about(one));
   }
   return rows.empty() ? std::string() : two_columns(rows, text_width());
 }
