@@ -1,13 +1,16 @@
 """A headless Chromium, for tests that look at pages and for the script that takes pictures of them."""
 
 import base64
+import contextlib
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 SKIPPED = 77  # the exit code by which ctest knows a test that was skipped
@@ -33,6 +36,18 @@ def check(holds, what):
         sys.exit(f"FAILED: {what}")
 
 
+def group_is_alive(group):
+    """Whether a process of this group runs. One that ended and was not yet waited for does not."""
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, its_group = file.read_text().rpartition(")")[2].split()[:3]
+        except OSError:
+            continue
+        if int(its_group) == group and state not in "ZX":
+            return True
+    return False
+
+
 class Browser:
     """The DevTools protocol over two pipes: one JSON message, one zero byte."""
 
@@ -40,7 +55,8 @@ class Browser:
         to_browser, self.out = os.pipe()
         self.input, from_browser = os.pipe()
 
-        def numbered():  # the browser reads 3 and writes 4
+        def numbered():  # the browser reads 3 and writes 4; its processes are a group of their own
+            os.setsid()
             keep = [os.dup(to_browser), os.dup(from_browser)]
             os.dup2(keep[0], 3)
             os.dup2(keep[1], 4)
@@ -59,9 +75,16 @@ class Browser:
         self.session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
 
     def close(self):
+        """Returns when all its processes have ended, so that none writes into the profile any more."""
         self.watchdog.cancel()
         self.process.kill()
         self.process.wait()
+        end = time.monotonic() + LIMIT
+        while group_is_alive(self.process.pid):
+            check(time.monotonic() < end, "the browser's processes end")
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            time.sleep(0.01)
 
     def receive(self):
         while b"\0" not in self.buffer:
