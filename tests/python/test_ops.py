@@ -330,3 +330,25 @@ def test_attributes_are_told_apart_by_type_and_sign() -> None:
 def test_attributes_that_are_none(call: Any, message: str) -> None:
     with pytest.raises(gpunn.UsageError, match=message):
         call(np.ones((2, 3), np.float32))
+
+
+class Changing:
+    """A number that is another one later, as a tensor may be."""
+
+    value = 2.0
+
+    def __float__(self) -> float:
+        return self.value
+
+
+def test_attributes_that_change_are_read_anew() -> None:
+    x = np.ones(3, np.float32)
+    factor = Changing()
+    assert np.array_equal(untyped.scale(x, factor=factor), 2 * x)
+    factor.value = 3.0
+    assert np.array_equal(untyped.scale(x, factor=factor), 3 * x)
+
+
+def test_unknown_attributes_are_told() -> None:
+    with pytest.raises(gpunn.UsageError, match="factr"):
+        ops.explain(ops.scale, np.ones(3, np.float32), factor=2.0, factr=[1])

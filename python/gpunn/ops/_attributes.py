@@ -6,7 +6,12 @@ import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
+from gpunn import _core
 from gpunn.errors import UsageError
+
+_TRUTH_VALUES = (bool, np.bool_)
 
 
 class _BadValueError(Exception):
@@ -14,9 +19,9 @@ class _BadValueError(Exception):
 
 
 def _integer(value: Any) -> int:
-    if isinstance(value, bool) or type(value).__name__ == "bool":  # NumPy's too
-        raise _BadValueError("an integer")
     try:
+        if isinstance(value, _TRUTH_VALUES):
+            raise TypeError
         number = operator.index(value)
     except TypeError:
         raise _BadValueError("an integer") from None
@@ -25,19 +30,17 @@ def _integer(value: Any) -> int:
     return number
 
 
-def _number(value: Any) -> float | int:
-    if isinstance(value, (bool, str, bytes)) or type(value).__name__ == "bool":
-        raise _BadValueError("a number")
-    if isinstance(value, int):
-        return value
+def _number(value: Any) -> float:
     try:
+        if isinstance(value, (*_TRUTH_VALUES, str, bytes)):
+            raise TypeError
         return float(value)
     except (TypeError, ValueError, OverflowError):
         raise _BadValueError("a number") from None
 
 
 def _flag(value: Any) -> bool:
-    if isinstance(value, bool) or type(value).__name__ == "bool":
+    if isinstance(value, _TRUTH_VALUES):
         return bool(value)
     raise _BadValueError("true or false")
 
@@ -80,6 +83,8 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 def settled(op: str, described: list[dict[str, Any]], given: dict[str, Any]) -> dict[str, Any]:
     """The attributes as numbers, words and tuples of Python's own; those that are None are the op's to choose."""
+    for name in given.keys() - {attribute["name"] for attribute in described}:
+        _core.Op(op, {name: 0})  # which says what is near
     result: dict[str, Any] = {}
     for attribute in described:
         name = attribute["name"]
@@ -95,17 +100,26 @@ def settled(op: str, described: list[dict[str, Any]], given: dict[str, Any]) -> 
         except _BadValueError as expected:
             found = value if isinstance(value, (str, int, float, list, tuple)) else type(value).__name__
             raise UsageError(f"{op}: {name} must be {expected}, is {found!r}") from None
-    return result | {name: value for name, value in given.items() if name not in result}  # the core refuses these
+    return result
+
+
+_PLAIN = frozenset({int, float, bool, str, type(None)})
 
 
 def key_of(attributes: dict[str, Any]) -> tuple[Any, ...]:
-    """What tells attributes from others: values with their types, and the sign of a zero. Raises TypeError or
-    ValueError where a value is no plain one."""
-    return tuple((name, *_exact(value)) for name, value in attributes.items())
+    """Differs where attributes differ, in a type or the sign of a zero too. Raises TypeError for values that settled()
+    has to make plain: what may change later, as an array or a tensor, must not be remembered."""
+    values = tuple(attributes.values())
+    return (tuple(attributes), *_exact(values))
 
 
-def _exact(value: Any) -> tuple[Any, Any]:
-    kind = value.__class__
-    if kind is tuple:
-        return kind, tuple(_exact(item) for item in value)
-    return kind, value if value or kind is not float else str(value)
+def _exact(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    kinds = tuple(map(type, values))
+    if _PLAIN.issuperset(kinds):
+        return (kinds, values, str(values)) if 0 in values else (kinds, values)
+    parts: list[Any] = []
+    for one, kind in zip(values, kinds, strict=True):
+        if kind is not tuple and kind not in _PLAIN:
+            raise TypeError
+        parts.append(_exact(one) if kind is tuple else str(one))
+    return kinds, tuple(parts)

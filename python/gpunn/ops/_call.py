@@ -28,7 +28,7 @@ class OpInfo:
         self.axes = [a["name"] for a in self.attributes if a["kind"] in ("axes", "axis")]
         self.codes = [tuple(DTYPES.index(d) for d in one["dtypes"]) for one in self.inputs]
         self.differentiable: bool = entry["differentiable"]
-        self.settled: dict[Any, _core.Op] = {}
+        self.kept: dict[Any, _core.Op] = {}
         self.types: dict[Any, list[tuple[int, tuple[int, ...]]]] = {}
 
     def input(self, i: int) -> dict[str, Any]:
@@ -40,15 +40,17 @@ class OpInfo:
     def op(self, attributes: dict[str, Any]) -> _core.Op:
         """The op with these attributes."""
         try:
-            found = self.settled.get(key := key_of(attributes))
-        except (TypeError, ValueError):  # lists, arrays
-            found = self.settled.get(key := key_of(attributes := settled(self.name, self.attributes, attributes)))
+            key = key_of(attributes)
+        except TypeError:  # lists, arrays, numbers of NumPy
+            attributes = settled(self.name, self.attributes, attributes)
+            key = key_of(attributes)
+        found = self.kept.get(key)
         if found is None:
-            if len(self.settled) > _MOST_KEPT:
-                self.settled.clear()
+            if len(self.kept) > _MOST_KEPT:
+                self.kept.clear()
             exact = settled(self.name, self.attributes, attributes)
             found = _core.Op(self.name, {name: value for name, value in exact.items() if value is not None})
-            self.settled[key] = found
+            self.kept[key] = found
         return found
 
     def output_types(self, op: _core.Op, described: Sequence[Any]) -> list[tuple[int, tuple[int, ...]]]:
